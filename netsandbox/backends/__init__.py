@@ -10,7 +10,18 @@ if TYPE_CHECKING:
     from netsandbox.policy.ip import Address
 
 # Backend name -> its system. Each has `netsandbox.backends.NAME.backend.open_backend`.
-BACKENDS = {"namespaces": "Linux", "seatbelt": "macOS"}
+BACKENDS = {"namespaces": "Linux", "broker": "Linux", "seatbelt": "macOS"}
+
+
+AUTO = "auto"
+
+
+def candidates(name: str | None) -> tuple[str, ...]:
+    """The backends to try, the strongest first. *name* is the user's choice; None or `auto`: all of this system."""
+    if name is not None and name != AUTO:
+        return (name,)
+    first = default_backend()
+    return (first, *(each for each, system in BACKENDS.items() if system == BACKENDS[first] and each != first))
 
 
 def default_backend() -> str:

@@ -22,10 +22,9 @@ With `serves_first`, step 6 comes before step 3. Rules that every backend keeps:
 
 from __future__ import annotations
 
-import errno
 import os
 
-from netsandbox.errors import CommandError, UsageError
+from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from typing import Protocol
 
+    from netsandbox_portmap.contract import Dial
     from netsandbox_portmap.reservation import Reservation
 
     from netsandbox.audit.log import AuditLog
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     Clock = Callable[[], float]
     OwnAddresses = Callable[[], Collection[Address]]  # this host's addresses, for the address guard
-    Attribution = Callable[[tuple[str, int]], tuple[int, str] | None]  # peer -> pid and program
+    Attribution = Callable[..., tuple[int, str] | None]  # peer, "tcp" or "udp" -> pid and program
 
 LOOPBACK = b"localhost,127.0.0.1,::1,.localhost"
 PROXY_NAMES = (b"http_proxy", b"https_proxy", b"all_proxy")
@@ -61,6 +61,7 @@ class SessionContext:
     command: Command
     sealed: bool  # whether this process exists for this one session, so that its imports can be sealed
     open_log: Callable[[], AuditLog]  # opens the log when first called
+    started: Callable[[], None] | None = None  # called when the command has been executed
 
     @property
     def log(self) -> AuditLog:
@@ -95,6 +96,8 @@ class DoorSockets:
     transparent: tuple[_socket.socket, ...] = ()  # captured connections
     datagrams: tuple[_socket.socket, ...] = ()  # captured datagrams, recorded and dropped
     password: bytes | None = None  # None: only the session can reach the sockets
+    # Where a captured connection was meant to go; None: its own address says it.
+    destination: Callable[[_socket.socket], tuple[str, int]] | None = None
     dns_is_bound: bool = False  # whether each DNS socket has one address, so that replies need no source address
 
     @property
@@ -116,6 +119,9 @@ if TYPE_CHECKING:  # a launch does not pay for these
 
         def status(self) -> list[dict[str, object]]:
             """The session's ports, as `netsandbox ports` shows them."""
+
+        def dial(self, port: int, done: Callable[[_socket.socket | None, str], None]) -> Dial | None:
+            """Connect to a published port inside, for another session. None: nothing listens there."""
 
     class HeldAttempt(Protocol):
         @property
@@ -194,8 +200,15 @@ if TYPE_CHECKING:  # a launch does not pay for these
         def stop(self) -> None:
             """End the command, if it still runs, and reap it."""
 
+        def execute(self, request: bytes, descriptors: list[int]) -> None:
+            """Start another command in the session (`session.exec_requests` has the request). Raises HostError."""
+
         def usage(self) -> dict[str, object]:
             """How many processes run, their CPU time, memory and limits; what the backend cannot know is missing."""
+
+        def lineage(self, pid: int) -> list[int]:
+            """The process *pid* of the host and its parents, up to the first of the session, as the session numbers
+            them."""
 
         def kept_files(self) -> tuple[str, ...]:
             """New files of the session's private home, as the session named them; none where it has no such home."""
@@ -206,19 +219,6 @@ if TYPE_CHECKING:  # a launch does not pay for these
 
 def path_of(environment: Mapping[bytes, bytes]) -> str:
     return os.fsdecode(environment.get(b"PATH", b""))
-
-
-def exec_failure(command: str, number: int, path: str) -> CommandError:
-    """The error with the text and exit status of shells: 127 not found, 126 found but not executable.
-
-    execvp(3) fails with EACCES too if a folder of *path* cannot be entered; no command was found then.
-    """
-    missing = number in (errno.ENOENT, errno.ENOTDIR)
-    if number == errno.EACCES and "/" not in command:
-        missing = not any(os.path.exists(os.path.join(folder, command)) for folder in path.split(":"))
-    if missing:
-        return CommandError(f"{command}: command not found; check the spelling and $PATH", 127)
-    return CommandError(f"{command}: {os.strerror(number)}; is it an executable file?", 126)
 
 
 def session_environment(

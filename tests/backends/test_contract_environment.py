@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.contract import EVERY_NAME, session_environment
+from netsandbox.backends.contract import EVERY_NAME, path_of, session_environment
 
 names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name and b"=" not in name)
 DOOR = b"http://127.0.0.1:1008"
@@ -72,3 +72,8 @@ def test_the_command_can_tell_its_mode_and_its_name_and_the_caller_can_forge_nei
     inner = session_environment(forged, "s", mode="offline", name="shop", proxy=DOOR)
     assert (inner[b"SANDBOX_MODE"], inner[b"NETSANDBOX_NAME"]) == (b"offline", b"shop")
     assert b"NETSANDBOX_NAME" not in session_environment(forged, "s", mode="offline", name=None, proxy=DOOR)
+
+
+def test_the_search_path_of_an_environment_is_text() -> None:
+    assert path_of({b"PATH": b"/bin:/\xff"}) == "/bin:/\udcff"
+    assert path_of({}) == ""

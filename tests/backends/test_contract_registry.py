@@ -14,6 +14,7 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.reservation import Reservation
 
 from netsandbox import backends, system
+from netsandbox.backends.broker.backend import BrokerBackend
 from netsandbox.backends.contract import SessionContext
 from netsandbox.backends.namespaces.backend import NamespacesBackend
 from netsandbox.backends.seatbelt.backend import SeatbeltBackend
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
     from netsandbox.backends.contract import Backend
 
 # A type checker compares each class with the protocol here.
-KNOWN: dict[str, Callable[[SessionContext], Backend]] = {"namespaces": NamespacesBackend, "seatbelt": SeatbeltBackend}
+KNOWN: dict[str, Callable[[SessionContext], Backend]] = {
+    "namespaces": NamespacesBackend,
+    "broker": BrokerBackend,
+    "seatbelt": SeatbeltBackend,
+}
 CALLS = ("prepare", "confine", "seal_imports", "wait_ready", "start", "serve", "doors", "signal", "kill")
 ENDS = ("raise_failure", "kept_files", "stop", "close", "open_loop")
 
@@ -51,8 +56,16 @@ def test_this_system_has_a_default() -> None:
     assert backends.default_backend() in backends.BACKENDS
 
 
+def test_the_strongest_backend_is_tried_first_and_a_chosen_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system, "DEFAULT_BACKEND", "namespaces")
+    assert backends.candidates(None) == backends.candidates("auto") == ("namespaces", "broker")
+    assert backends.candidates("broker") == ("broker",)
+    monkeypatch.setattr(system, "DEFAULT_BACKEND", "seatbelt")
+    assert backends.candidates(None) == ("seatbelt",)
+
+
 def test_a_name_that_is_not_registered_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(HostError, match="unknown backend 'jail'; use one of namespaces, seatbelt"):
+    with pytest.raises(HostError, match="unknown backend 'jail'; use one of namespaces, broker, seatbelt"):
         backends.open_backend("jail", context())
     monkeypatch.setattr(system, "DEFAULT_BACKEND", None)
     with pytest.raises(HostError, match="runs on Linux and macOS only"):

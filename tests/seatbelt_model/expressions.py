@@ -13,11 +13,13 @@ from tests.seatbelt_model.values import ProfileError, written
 
 MAX_REGEX = 2000
 # Backreferences, look-around, classes by letter and by name, a backslash among brackets, an odd brace: matchers differ.
+_PLAIN = r"(?<!\\)(?:\\\\)*"  # what follows is not escaped
 _FOREIGN = re.compile(
-    r"\\[A-Za-z0-9]|\(\?|\[\[[:.=]|[*+?}][+?]|\[\^?\]?[^\]]*\\|(?<!\\)\{(?![0-9]{1,3}(?:,[0-9]{0,3})?\})"
+    rf"{_PLAIN}\\[A-Za-z0-9]|{_PLAIN}\(\?|\[\[[:.=]|{_PLAIN}[*+?}}][+?]|{_PLAIN}\[\^?\]?[^\]]*\\"
+    r"|(?<!\\)\{(?![0-9]{1,3}(?:,[0-9]{0,3})?\})"
 )
 # A repeated group, with a repetition or a choice that may be inside of it, can take Python's matcher exponential time.
-_NESTED = re.compile(r"[*+?}|].*\)[*+{]", re.DOTALL)
+_NESTED = re.compile(rf"[*+?}}|].*{_PLAIN}\)[*+{{]", re.DOTALL)
 MAX_REPETITIONS = 6
 
 

@@ -40,6 +40,7 @@ from netsandbox.runtime.imports import AT_END, DOORS, load_needed
 from netsandbox.runtime.inherited import check_stdio
 from netsandbox.runtime.protection import make_folders
 from netsandbox.runtime.used_homes import note_homes
+from netsandbox.runtime.written_folders import EVERYWHERE, release_written, remember_written
 from netsandbox.text import single_line
 
 TYPE_CHECKING = False
@@ -143,6 +144,8 @@ class SeatbeltBackend:
             library=self.system.library,
         )
         note_homes()
+        if not settings.own_command:
+            remember_written(EVERYWHERE)
         if settings.name is not None:
             held.take_name(settings.name)
         if settings.verbose:
@@ -215,6 +218,8 @@ class SeatbeltBackend:
             closed_port=self.reservation.closed.port,
             limits=self._limits,
         )
+        if self.context.started is not None:
+            self.context.started()
 
     # While the command runs
 
@@ -254,10 +259,16 @@ class SeatbeltBackend:
         if self.process is not None:
             self.process.end()
 
+    def execute(self, request: bytes, descriptors: list[int]) -> None:
+        raise HostError("`netsandbox exec` works on Linux only; start the command in a second session, with `run`")
+
     # After the command
 
     def raise_failure(self) -> None:
         """Nothing to do: `start` has raised it."""
+
+    def lineage(self, pid: int) -> list[int]:
+        return [pid]
 
     def kept_files(self) -> tuple[str, ...]:
         return ()
@@ -267,6 +278,7 @@ class SeatbeltBackend:
             self.process.close()
 
     def close(self) -> None:
+        release_written()
         if self._temporary:
             try:
                 shutil.rmtree(self._temporary, ignore_errors=True)
@@ -293,7 +305,7 @@ def project_environment(inner: dict[bytes, bytes], temporary: str, sockets: Iter
 
 def no_attribution(clock: Clock) -> Attribution:
     """No process is looked up for a connection; the token shows that it belongs to the session."""
-    return lambda peer: None
+    return lambda peer, protocol="tcp": None
 
 
 def load_all() -> None:

@@ -10,7 +10,7 @@ import errno
 import os
 import time
 
-from netsandbox.backends.contract import exec_failure
+from netsandbox.backends.exec_failure import exec_failure
 from netsandbox.backends.seatbelt.spawn import spawn
 from netsandbox.errors import HostError
 

@@ -27,6 +27,12 @@ def check_for_mac(wanted: LocalhostSettings) -> None:
             "on macOS a session's servers listen on the Mac's own localhost, so nothing is published or hidden;"
             " leave out --publish and --no-publish"
         )
+    for door in wanted.connect_host:
+        if door.session is not None or door.port is not None:
+            raise UsageError(
+                f"--connect-host {door}: on macOS all programs share one localhost, so a port keeps its number;"
+                f" write --connect-host {door.reached if door.session is None else 'PORT'}, as `netsandbox ports` lists"
+            )
     if wanted.strategy == FAIL and wanted.device is not None:
         raise UsageError(
             "Seatbelt knows no loopback address but localhost; leave out --listening-loopback, or use"

@@ -166,7 +166,7 @@ def _network(policy: Policy, settings: RunSettings, ports: SessionPorts) -> Netw
         strategy=ports.strategy,
         base=ports.base,
         count=ports.count,
-        connect_host=settings.localhost.connect_host,
+        connect_host=tuple(door.inside for door in settings.localhost.connect_host),
         unix_sockets=tuple(policy.allow_unix_sockets),
     )
 
@@ -174,7 +174,7 @@ def _network(policy: Policy, settings: RunSettings, ports: SessionPorts) -> Netw
 def _own(settings: RunSettings, log: str, port_map: str) -> OwnPaths:
     return OwnPaths(
         hidden=(*hidden_homes(), HOST_LOCKS, *_logs(settings, log)),
-        sealed=(*packages(), signed_home(), *settings.configs, *filter(None, (settings.debug_log,))),
+        sealed=(*packages(), signed_home(), *settings.configs, *settings.written),
         port_map=port_map,
     )
 

@@ -106,7 +106,7 @@ class SeatbeltReservation(Reservation):
     def _door(self, *, listens: bool, takes_datagrams: bool = False) -> DoorSockets:
         window = self.window
         assert window is not None
-        avoid = (*window.ports, *self.settings.connect_host)
+        avoid = (*window.ports, *(door.inside for door in self.settings.connect_host))
         made = DoorSockets(avoid, listens=listens, takes_datagrams=takes_datagrams)
         self._doors.append(made)
         return made

@@ -58,7 +58,8 @@ def run(text: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "name",
     [
-        "netsandbox.api",
+        "netsandbox.api.sandbox",
+        "netsandbox.api.supervise",
         "netsandbox.cli.main",
         "netsandbox.cli.run",
         "netsandbox.cli.ps",

@@ -19,7 +19,7 @@ from netsandbox.cli import doctor as command
 from netsandbox.doctor import mac_probes
 from netsandbox.doctor.check import OK as FINE
 from netsandbox.doctor.check import Check
-from netsandbox.doctor.examine import report_of
+from netsandbox.doctor.examine import backend_report
 from netsandbox.doctor.judgement import FAILED, LEAK, OK, SKIPPED
 from netsandbox.doctor.mac_probes import mac_run_settings, prove_mac
 from netsandbox.doctor.scene import Scene
@@ -193,8 +193,10 @@ def test_a_profile_that_enforces_nothing_is_found_by_the_session_itself(
 ) -> None:
     """The self-test is before the probes: no probe runs, and the report says why."""
     monkeypatch.setattr("netsandbox.backends.seatbelt.backend.profile_text", lambda *_, **__: "; hollow")
-    report = report_of(
-        [Check("macOS", FINE, "macOS 15")], lambda: prove_mac(in_session(system), KEPT.__contains__, library=False)
+    report = backend_report(
+        "seatbelt",
+        [Check("macOS", FINE, "macOS 15")],
+        lambda: prove_mac(in_session(system), KEPT.__contains__, library=False),
     )
     assert not report.ok
     assert report.jail == []

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 from netsandbox_interpose.library import LIBRARY, PRELOAD
-from netsandbox_portmap.localhost_settings import LocalhostSettings
+from netsandbox_portmap.localhost_settings import HostPort, LocalhostSettings
 
 from netsandbox.backends.seatbelt.backend import SeatbeltBackend
 from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.errors import CommandError, HostError, UsageError
 from netsandbox.frozen import copy_with
+from netsandbox.paths import WRITTEN
 from netsandbox.policy.file_rules import FileRules
 from netsandbox.policy.policy import Policy
 from netsandbox.session.session import Session
@@ -219,7 +220,9 @@ def test_with_rewire_device_the_window_is_on_the_sessions_own_address(mac: Any, 
 
 
 def test_a_port_of_the_host_that_the_user_opened_is_reached(mac: Any, python: Any, origin: int) -> None:
-    ended = mac(*python(PROBE + f"print(attempt('127.0.0.1', {origin}))"), localhost=local(connect_host=(origin,)))
+    ended = mac(
+        *python(PROBE + f"print(attempt('127.0.0.1', {origin}))"), localhost=local(connect_host=(HostPort(origin),))
+    )
     assert ended.stdout == "connected\n"
 
 
@@ -278,7 +281,7 @@ def test_after_the_session_nothing_is_left(mac: Any) -> None:
     pytest.importorskip("netsandbox_interpose._native")
     base = ports.free_window(4)  # one that no other session is given by itself
     ended = mac("sh", "-c", "echo $LISTENING_BASE_PORT", localhost=local("rewire-port", base=base))
-    left = {path.name for path in ended.state.rglob("*") if not path.is_dir()}
+    left = {path.name for path in ended.state.rglob("*") if not path.is_dir() and path.parent.name != WRITTEN}
     assert left <= {"audit.jsonl", "first-session", "homes", "names", "ports"}  # the log, and what all sessions share
     assert not [path for path in ended.state.rglob("sessions/*/*") if path.name != "audit.jsonl"]
     with socket.socket() as again:
@@ -308,6 +311,8 @@ def test_a_session_that_is_told_of_no_system_asks_this_mac_once(
     made = SeatbeltBackend(Session(RunSettings(), sealed=False).context(Command(["true"], {}, (0, 1, 2))))
     assert (made.system, made.system) == (system, system)
     assert asked == [system]
+    with pytest.raises(HostError, match="works on Linux only"):
+        made.execute(b"", [])
 
 
 @pytest.mark.attack(141, 148)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from netsandbox_portmap.localhost_settings import LocalhostSettings, check
+from netsandbox_portmap.localhost_settings import HostPort, LocalhostSettings, check
 
-from netsandbox.backends.seatbelt.localhost_settings import mac_settings, notice, stricter
+from netsandbox.backends.seatbelt.localhost_settings import check_for_mac, mac_settings, notice, stricter
 from netsandbox.errors import HostError, UsageError
 
 
@@ -46,8 +46,8 @@ TROUBLE = "the preload library is missing"
 
 
 def test_a_default_becomes_fail_and_the_rest_stays() -> None:
-    wanted = LocalhostSettings(strategy="rewire-port", base=31000, connect_host=(5432,))
-    assert stricter(wanted, TROUBLE) == LocalhostSettings(strategy="fail", base=31000, connect_host=(5432,))
+    wanted = LocalhostSettings(strategy="rewire-port", base=31000, connect_host=(HostPort(5432),))
+    assert stricter(wanted, TROUBLE) == LocalhostSettings(strategy="fail", base=31000, connect_host=(HostPort(5432),))
 
 
 @pytest.mark.parametrize("strategy", ["rewire-port", "rewire-device"])
@@ -70,3 +70,9 @@ def test_the_notice_is_one_line_with_what_is_missing_and_what_to_do() -> None:
     assert "LISTENING_BASE_PORT" in line
     assert "reinstall" in line
     assert "\n" not in line
+
+
+@pytest.mark.parametrize("door", [HostPort(5432, 6432), HostPort(5432, session="db")])
+def test_a_mac_leads_no_port_elsewhere(door: HostPort) -> None:
+    with pytest.raises(UsageError, match="a port keeps its number; write --connect-host"):
+        check_for_mac(LocalhostSettings(strategy="fail", connect_host=(door,)))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from netsandbox_interpose.library import LIBRARY
-from netsandbox_portmap.localhost_settings import LocalhostSettings
+from netsandbox_portmap.localhost_settings import HostPort, LocalhostSettings
 
 from netsandbox.backends.seatbelt.case_paths import true_path
 from netsandbox.backends.seatbelt.localhost_settings import mac_settings
@@ -48,7 +48,7 @@ def held(place: Path) -> Iterator[SeatbeltReservation]:
 
 
 def take(place: Path, *, opens: bool) -> SeatbeltReservation:
-    wanted = LocalhostSettings(strategy="fail", count=3, connect_host=(5432,))
+    wanted = LocalhostSettings(strategy="fail", count=3, connect_host=(HostPort(5432),))
     settings = mac_settings(wanted, library=os.path.exists(LIBRARY))
     return SeatbeltReservation(settings, str(place / "state"), new_session_id(), opens=opens)
 

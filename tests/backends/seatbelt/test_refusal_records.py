@@ -243,7 +243,7 @@ say(refused("a(5) deny(1) signal"), refused("a(6) deny(1) signal"), refused("b(5
     session.run()
     session.end()
     assert session.log.total("deny") == 3
-    assert session.log.denied == {(None, None, "seatbelt", None): 2, (None, 80, "seatbelt", None): 1}
+    assert session.log.denied == {(None, None, "seatbelt", None, None): 2, (None, 80, "seatbelt", None, None): 1}
 
 
 def test_where_the_log_ends_that_is_one_record_that_denies_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from netsandbox_interpose.library import LIBRARY
-from netsandbox_portmap.localhost_settings import LocalhostSettings
+from netsandbox_portmap.localhost_settings import HostPort, LocalhostSettings
 
 from netsandbox.backends.seatbelt import reservation
 from netsandbox.backends.seatbelt.door_sockets import DoorSockets
@@ -91,7 +91,7 @@ def test_where_nothing_may_leave_there_is_a_map_and_no_door_in_it(take: Take) ->
 def test_the_map_names_the_doors_the_token_and_what_is_never_rewritten(take: Take, strategy: str) -> None:
     """With `rewire-device` a connection to 127.0.0.1 goes to another address: to the proxy it would never come."""
     pytest.importorskip("netsandbox_interpose._native")
-    held = take(strategy, connect_host=(5432,))
+    held = take(strategy, connect_host=(HostPort(5432),))
     assert held.mixed is not None
     assert held.dns is not None
     assert held.requests is not None

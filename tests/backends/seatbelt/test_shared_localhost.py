@@ -19,6 +19,7 @@ from netsandbox.backends.seatbelt.reservation import SeatbeltReservation
 from netsandbox.backends.seatbelt.shared_localhost import SharedLocalhost
 from netsandbox.paths import new_session_id
 from netsandbox.runtime.loop import IN, Loop
+from tests.rig import ports
 from tests.rig.fake_log import FakeLog
 
 pytestmark = pytest.mark.skipif(
@@ -44,14 +45,21 @@ class Asked:
         request = REQUEST.pack(
             MAGIC, REQUEST_BIND, port, socket.inet_aton(address), TCP, self.held.map.token if token is None else token
         )
+        answer = self.talk(self.held.requests.port, request)
+        if not answer:
+            return -1, 0
+        _, number, given, _ = REPLY.unpack(answer)
+        return number, given
+
+    def talk(self, port: int, request: bytes) -> bytes:
+        """The answer of the door at *port*, while the loop runs."""
         answers: list[bytes] = []
         bell, rope = socket.socketpair()
 
         def ask() -> None:
-            assert self.held.requests is not None
-            with rope, socket.create_connection(("127.0.0.1", self.held.requests.port), PATIENCE) as client:
+            with rope, socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
                 client.sendall(request)
-                answers.append(client.recv(64))
+                answers.append(client.recv(999))
 
         thread = threading.Thread(target=ask)
         with bell:
@@ -60,10 +68,7 @@ class Asked:
             self.loop.run()
             self.loop.unwatch(bell.fileno())
         thread.join(PATIENCE)
-        if not answers[0]:
-            return -1, 0
-        _, number, given, _ = REPLY.unpack(answers[0])
-        return number, given
+        return answers[0]
 
 
 @pytest.fixture
@@ -73,7 +78,8 @@ def asked(place: Path) -> Iterator[Callable[[str], Asked]]:
     made: list[Asked] = []
 
     def asked(strategy: str) -> Asked:
-        settings = mac_settings(LocalhostSettings(strategy=strategy, count=2), library=True)
+        wanted = LocalhostSettings(strategy=strategy, count=2, gateway_port=ports.free_port())
+        settings = mac_settings(wanted, library=True)
         held = SeatbeltReservation(settings, str(place / "state"), new_session_id(), opens=False)
         made.append(Asked(held, place / "stderr"))
         return made[-1]
@@ -93,6 +99,28 @@ def test_a_port_becomes_one_of_the_window_and_stays_it(asked: Any) -> None:
     assert first[1] in each.held.window
     assert each.ask(3000) == first
     assert [record["event"] for record in each.log.records] == ["rewrite"]
+
+
+def test_a_server_is_reached_by_the_sessions_name(asked: Any) -> None:
+    """By the same gateway as on Linux; its own number is the one that it asked for."""
+    each = asked("rewire-port")
+    gateway = each.held.settings.gateway_port
+    request = f"GET / HTTP/1.1\r\nHost: {each.held.name}.localhost:{gateway}\r\n\r\n".encode()
+    assert each.talk(gateway, request).startswith(b"HTTP/1.1 502 ")  # nothing listens yet
+    _, port = each.ask(3000)
+    heard: list[bytes] = []
+
+    def serve(server: socket.socket) -> None:
+        with server.accept()[0] as peer:
+            heard.append(peer.recv(999))
+            peer.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", port)) as server:
+        threading.Thread(target=serve, args=(server,)).start()
+        assert each.talk(gateway, request).startswith(b"HTTP/1.1 204 ")
+        assert b"Host: localhost:3000\r\n" in heard[0]
+        (shown,) = each.localhost.status()
+        assert shown["url"] == f"http://{each.held.name}.localhost:{gateway}/"
 
 
 def test_when_the_window_is_full_what_nobody_has_is_given_again(asked: Any) -> None:

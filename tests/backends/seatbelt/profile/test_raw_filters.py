@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from netsandbox.backends.seatbelt.profile.raw_filters import (
@@ -37,6 +37,9 @@ def test_what_matchers_read_differently_is_refused(text: str) -> None:
 
 
 @given(st.text(alphabet="ab.^$*+?()|[]-\\{}", max_size=12))
+@example("\\??")
+@example("\\(?")
+@example("a*\\)*")
 def test_what_it_takes_the_model_takes_too(text: str) -> None:
     try:
         check_regex(text, 1)

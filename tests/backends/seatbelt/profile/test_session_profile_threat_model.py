@@ -58,6 +58,7 @@ ELSEWHERE = {
     "Data sent to an allowed host": "the doors record it; the profile knows no hosts",
     "Profiles that a project calls for": "the launcher chooses them, and the policy is made of them",
     "Behind an allowed name": "the doors read TLS and HTTP",
+    "Inspected connections": "the engine and the policy; there is no inspection on a Mac yet",
     "The channel under a wildcard": "the doors count names",
     "Approvals": "the doors wait for the user's answer",
     "Counting and timing": "nobody keeps it",
@@ -69,6 +70,8 @@ ELSEWHERE = {
     "What can be learned": "less is kept on a Mac: interfaces and routes can be read",
     "The audit log": "its chain is the log's own; that nobody inside writes it is The record",
     "Exhaustion": "the doors and the log are bounded",
+    "What you pass into a running session": "`exec` is for Linux",
+    "Without user namespaces": "the broker is a backend of Linux",
     "Public resolvers and online mode": "the policy decides",
 }
 

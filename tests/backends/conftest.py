@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import _socket
 import ctypes
+import functools
 import gc
 import os
 import socket
@@ -19,9 +20,11 @@ from netsandbox_portmap.bind_rule import BindRule
 from netsandbox_portmap.window import Window
 
 from netsandbox.audit.folding import FoldedRecords
-from netsandbox.backends.namespaces import launch, plan, remote_process, seccomp_notify
+from netsandbox.backends.linux import seccomp_notify
+from netsandbox.backends.linux.helper_process import Message
+from netsandbox.backends.linux.seccomp import syscall_table
+from netsandbox.backends.namespaces import launch, plan, remote_process
 from netsandbox.backends.namespaces.close_later import CloseLater
-from netsandbox.backends.namespaces.seccomp import syscall_table
 from tests.rig import ports
 from tests.rig.fake_log import FakeLog
 from tests.rig.guarded import ANY, COUNT, DEVICE, Scene
@@ -210,6 +213,13 @@ def start() -> Iterator[Start]:
     assert _children() <= before
 
 
+def _receive_but_spawner(receive: Callable[[], Message]) -> Message:
+    """The spawner's message comes at any time, or never if the command ends first."""
+    while (message := receive()).kind == "R":
+        os.close(message.descriptors[0])
+    return message
+
+
 @pytest.fixture
 def standing(start: Start) -> Iterator[Start]:
     """standing(*command) -> a helper whose command runs, with these further doors; its descriptors are closed."""
@@ -223,7 +233,9 @@ def standing(start: Start) -> Iterator[Start]:
         helper.go()
         message = helper.receive()
         assert message.kind == "L"
-        os.close(message.descriptors[0])
+        for descriptor in message.descriptors:
+            os.close(descriptor)
+        helper.receive = functools.partial(_receive_but_spawner, helper.receive)  # type: ignore[method-assign]
         helper.channel.settimeout(20)  # a helper that says nothing is a red test, not one that hangs
         return helper
 
