@@ -1,11 +1,13 @@
-"""The session's control socket, through which `ps`, `ports`, `open` and `stop` query its status or end it.
+"""The session's control socket, through which `ps`, `ports`, `open`, `exec` and `stop` reach it.
 
 Rules kept here:
 1. Only our own user and root get a reply. The kernel reports the peer's uid (attacks 171, 182). The socket has mode
    0600 in a 0700 folder, which is hidden from every session.
 2. A request is one line from a closed table, compared byte for byte, so there is no parser to attack (attack 185). In a
-   session that asks, any other line goes to *handle_reply*, which accepts one spelling of an answer. A request that is
-   unknown, too long or too slow gets an error or no reply, and its connection is closed; the session continues.
+   session that asks, any other line goes to *handle_reply*, which accepts one spelling of an answer. A request for a
+   port of this session (`session_dial`) has one spelling too, and its reply carries a socket. Requests that come with
+   descriptors are in the table `handlers`; descriptors of any other request are closed. A request that is unknown, too
+   long or too slow gets an error or no reply, and its connection is closed; the session continues.
 3. Everything is bounded: clients, bytes of a request, seconds for it, bytes of a reply.
 4. The socket gets its name only when it listens, so a client whose connection is refused may remove it as dead.
 """
@@ -13,20 +15,19 @@ Rules kept here:
 from __future__ import annotations
 
 import _socket
-import errno
 import os
+
+from netsandbox_portmap.session_dial import read_request
 
 from netsandbox.audit.record_line import JsonWriter
 from netsandbox.errors import HostError
 from netsandbox.runtime.control_socket import (
-    EARLY_NAME,
-    PATH_ONLY,
-    address,
     is_trusted,
-    make_private,
-    open_folder,
+    listen_private,
     peer_pid,
     peer_uid,
+    receive_descriptors,
+    send_descriptors,
 )
 from netsandbox.runtime.listener import Listener
 from netsandbox.runtime.loop import IN, OUT
@@ -35,12 +36,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from netsandbox_portmap.contract import Dial
+    from netsandbox_portmap.session_dial import PortRequest
+
     from netsandbox.runtime.loop import Loop, Timer
 
     HandleReply = Callable[[bytes, int, int], bytes | None]  # receives a line, and the pid and uid of its sender
+    Offer = Callable[[PortRequest, Callable[[_socket.socket | None, bytes], None]], Dial | None]
+    Handler = Callable[[list[int], int, int], bytes]  # receives descriptors, which it closes; pid and uid
 
 STATUS, STOP = b'{"op":"status"}', b'{"op":"stop"}'
-STOPPING, UNKNOWN, INTERNAL = b'{"ok":true}\n', b'{"error":"unknown request"}\n', b'{"error":"internal"}\n'
+EXEC = b'{"op":"exec"}'
+DONE, UNKNOWN, INTERNAL = b'{"ok":true}\n', b'{"error":"unknown request"}\n', b'{"error":"internal"}\n'
 VERSION = 1  # of the reply format; clients accept no other
 MAX_REPLY = 1 << 20
 BOUNDS = (4096, 256, 64)  # maximum characters of a text and members of a list, tried in order until the line fits
@@ -65,11 +72,13 @@ class Control:
         self.status = status
         self.stop = stop
         self.handle_reply = handle_reply
+        self.offer: Offer | None = None  # hands out sockets that are connected to a port inside
+        self.handlers: dict[bytes, Handler] = {}  # of requests that come with descriptors
         self._clients: set[_Client] = set()
         self._closed = False
         self._folder, self._name = os.path.split(path)
         try:
-            sock = _listen(self._folder, self._name)
+            sock = listen_private(self._folder, self._name, MAX_CLIENTS)
         except OSError as error:
             advice = "set XDG_STATE_HOME to a directory of your own that can be written"
             raise HostError(f"cannot make the control socket {path!a}: {error.strerror}; {advice}") from None
@@ -110,7 +119,9 @@ class _Client:
         self._sock = sock
         self._request = b""
         self._reply = b""
+        self._descriptors: list[int] = []
         self._stays = False  # until the session has ended
+        self._dial: Dial | None = None
         self._timer: Timer | None = control.loop.call_later(DEADLINE, self.close)
         control.loop.watch(sock.fileno(), IN, self._on_request)
 
@@ -118,6 +129,11 @@ class _Client:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._dial is not None:
+            self._dial.close()
+            self._dial = None
+        while self._descriptors:
+            os.close(self._descriptors.pop())
         if self._sock.fileno() >= 0:
             self._control.loop.unwatch(self._sock.fileno())
             self._sock.close()
@@ -125,13 +141,14 @@ class _Client:
 
     def _on_request(self, events: int) -> None:
         try:
-            data = self._sock.recv(MAX_REQUEST + 1 - len(self._request))
+            data, descriptors = receive_descriptors(self._sock, MAX_REQUEST + 1 - len(self._request))
         except BlockingIOError:
             return
         except OSError:
             self.close()
             return
         self._request += data
+        self._descriptors += descriptors
         line, end, rest = self._request.partition(b"\n")
         if end:
             self._serve(line, rest)
@@ -143,13 +160,32 @@ class _Client:
             self._reply_with(lambda: encode({"v": VERSION, **self._control.status()}))
         elif line == STOP and not rest:
             self._stays = True
-            self._answer(STOPPING)
+            self._answer(DONE)
             self._control.stop()
+        elif self._control.offer is not None and not rest and (wanted := read_request(line)) is not None:
+            self._dial = self._control.offer(wanted, self._give)
+        elif line in self._control.handlers and not rest:
+            handle, passed, self._descriptors = self._control.handlers[line], self._descriptors, []
+            pid, uid = peer_pid(self._sock), peer_uid(self._sock)
+            self._reply_with(lambda: handle(passed, pid, uid))
         elif self._control.handle_reply is not None and not rest:
             handle_reply, pid, uid = self._control.handle_reply, peer_pid(self._sock), peer_uid(self._sock)
             self._reply_with(lambda: handle_reply(line, pid, uid) or UNKNOWN)
         else:
             self._answer(UNKNOWN)
+
+    def _give(self, connected: _socket.socket | None, reply: bytes) -> None:
+        """Reply with the *connected* socket, which we close in every case. The reply is short, so it fits."""
+        self._dial = None
+        if connected is None:
+            self._answer(reply)
+            return
+        try:
+            send_descriptors(self._sock, reply, [connected.fileno()])
+        except OSError:  # the client has left
+            pass
+        connected.close()
+        self.close()
 
     def _reply_with(self, make: Callable[[], bytes]) -> None:
         try:
@@ -189,40 +225,6 @@ class _Client:
         loop, fd = self._control.loop, self._sock.fileno()
         loop.unwatch(fd)
         loop.watch(fd, IN, lambda events: self.close())  # the client left, or sends more than one request
-
-
-def _listen(folder: str, name: str) -> _socket.socket:
-    os.makedirs(folder, 0o700, exist_ok=True)
-    descriptor = open_folder(folder)
-    try:
-        _check_folder(descriptor)
-        return _bind(descriptor, folder, name)
-    finally:
-        os.close(descriptor)
-
-
-def _check_folder(descriptor: int) -> None:
-    info = os.fstat(descriptor)
-    if info.st_uid != os.geteuid():
-        raise PermissionError(errno.EPERM, "its folder belongs to another user")
-    if info.st_mode & 0o777 != 0o700:  # independent of the umask
-        make_private(descriptor)
-
-
-def _bind(descriptor: int, folder: str, name: str) -> _socket.socket:
-    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)  # noqa: FBT003 (the standard library's own signature)
-        if PATH_ONLY:  # Linux gives the name the socket's mode, less the umask; sockets of macOS have no mode
-            os.fchmod(sock.fileno(), 0o600)
-        sock.bind(address(descriptor, os.path.join(folder, EARLY_NAME)))
-        os.chmod(EARLY_NAME, 0o600, dir_fd=descriptor)
-        sock.listen(MAX_CLIENTS)
-        os.rename(EARLY_NAME, name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
 
 
 def encode(value: object) -> bytes:

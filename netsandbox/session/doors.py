@@ -19,7 +19,7 @@ from netsandbox_dns.udp_door import UdpDoor
 from netsandbox_dns.udp_recorder import UdpRecorder
 from netsandbox_dns.upstream import Upstream
 from netsandbox_proxy.contract import Limits
-from netsandbox_proxy.door import Door, MixedDoor, TransparentDoor
+from netsandbox_proxy.door import Door, MixedDoor, TransparentDoor, original_destination
 
 from netsandbox.session.gate import Gate, NameServices, PeerFacts
 
@@ -38,9 +38,19 @@ class Doors:
         gc.enable()
         self._services = services = SessionServices(loop, inputs, sockets)
         gate, resolver = services.gate, services.resolver
+        self.gate = gate
         limits = Limits(flows=bounds.connections, idle=bounds.idle_seconds)
         self._tcp: list[Door] = [MixedDoor(loop, gate, sock, limits, sockets.password) for sock in sockets.mixed]
-        self._tcp += [TransparentDoor(loop, gate, sock, limits) for sock in sockets.transparent]
+        wanted = sockets.destination or original_destination
+        self._tcp += [TransparentDoor(loop, gate, sock, limits, wanted) for sock in sockets.transparent]
+        if inputs.inspection is not None:
+            engine = inputs.inspection.open(loop, bounds.idle_seconds)
+            har = inputs.inspection.har
+            for door in self._tcp:
+                door.engine, door.har = engine, har
+                door.placeholders = inputs.inspection.placeholders
+            if har is not None and inputs.policy.inspection is not None:
+                har.clock, har.with_query = loop.now, inputs.policy.inspection.records_query
         self._udp: list[UdpDoor | TcpDoor | UdpRecorder] = []
         self._udp += [UdpDoor(loop, sock, resolver, bound=sockets.dns_is_bound) for sock in sockets.dns]
         self._udp += [TcpDoor(loop, sock, resolver) for sock in sockets.dns_tcp]
@@ -73,7 +83,11 @@ class SessionServices:
         self.gate = gate = Gate(inputs.policy, inputs.log, names, peers, loop.now, inputs.inbox)
         self._inbox = inputs.inbox
         options = ResolverOptions(
-            (_socket.gethostname(),), upstream.forward, frozenset(inputs.policy.allow_query_types), inputs.log
+            (_socket.gethostname(),),
+            upstream.forward,
+            frozenset(inputs.policy.allow_query_types),
+            inputs.log,
+            None if inputs.denials is None else gate.records.denied_query(inputs.denials.add),
         )
         self.resolver = Resolver(loop, gate.decide_name, gate.records.queries, pool, guard, options)
 

@@ -6,6 +6,7 @@ An attempt passes these stages in order. The first stage that refuses ends it; a
 |---|---|---|---|
 | canonical name | `_host` | bad-name | the name; for a synthetic address the name it stands for; or an address |
 | policy | `_decide` | the policy's reason | its verdict; it is cached, since the policy never changes |
+| budgets | `_allowed`, `_by_approval` | budget | |
 | tunnel guard | `_allowed`, `_by_approval` | a reason of the guard | |
 | user | `_ask` | the user's answer, or none in time | the approval; only with `--ask`, for names without a rule |
 | lookup | `_look_up`, `_found` | lookup-failed, or a deny of an alias | addresses; with a parent proxy there is none |
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from netsandbox_proxy.contract import Attempt, Parent
 
     from netsandbox.audit.log import AuditLog
+    from netsandbox.policy.budgets import Account, Budgets
+    from netsandbox.policy.inspection import HttpRequest, RequestEnd
     from netsandbox.policy.ip import Address
     from netsandbox.policy.names import Host
     from netsandbox.policy.policy import Policy
@@ -95,7 +98,7 @@ class PeerFacts:
     """Facts from the backend: the host's own addresses, and the process of a peer."""
 
     own_addresses: Callable[[], Collection[Address]]
-    attribution: Callable[[tuple[str, int]], tuple[int, str] | None]
+    attribution: Callable[..., tuple[int, str] | None]
 
 
 class Gate:
@@ -111,7 +114,7 @@ class Gate:
         inbox: Inbox | None = None,
     ) -> None:
         self.policy = policy
-        self.records = GateRecords(log, names.pool, peers.attribution, policy.default_ports)
+        self.records = GateRecords(log, names.pool, peers.attribution, policy)
         self._upstream = names.upstream
         self._pool = names.pool
         self._guard = names.guard
@@ -124,6 +127,8 @@ class Gate:
         self._known: dict[tuple[bytes, int], tuple[Host, Verdict]] = {}
         self._passed: dict[tuple[str, str, int], Verdict] = {}
         self._passed_under: Collection[Address] | None = None
+        self._connections = 0  # inspected so far
+        self.budgets = _budgets_of(policy)
 
     # Used by the TCP doors.
 
@@ -146,8 +151,28 @@ class Gate:
     def dialling(self, grant: Grant, address: str) -> bool:
         return self.records.dialling(grant, address)
 
-    def refuse(self, grant: Grant, reason: str) -> Refusal:
-        return self._refuse(grant.attempt, verdict(reason, grant.host, grant.port))
+    def refuse(self, grant: Grant, reason: str, detail: str | None = None) -> Refusal:
+        if reason == reasons.BUDGET and grant.meter is not None:
+            return self._over_budget(grant.attempt, grant.host, grant.meter.scarcest)
+        return self._refuse(grant.attempt, verdict(reason, grant.host, grant.port), detail)
+
+    def judge(self, grant: Grant, number: int, request: HttpRequest) -> Refusal | None:
+        from netsandbox.session.request_gate import judge
+
+        return judge(self.policy, self.records, grant, number, request)
+
+    def answered(self, grant: Grant, end: RequestEnd) -> None:
+        self.records.answered(grant, end)
+
+    def _completed(self, grant: Grant) -> Grant:
+        """The grant, with a number if requests in its connection are decided on, and a meter if it has a budget."""
+        inspection = self.policy.inspection
+        if self.budgets is not None:
+            grant.meter = self.budgets.meter(grant.host, grant.port)
+        if inspection is not None and grant.named and inspection.covers(grant.host, grant.port):
+            self._connections += 1
+            grant.inspection = self._connections
+        return grant
 
     def reject(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
         self.records.rejected(door, reason, detail, source)
@@ -187,6 +212,9 @@ class Gate:
 
     def _allowed(self, attempt: Attempt, host: Host, decided: Verdict) -> Step:
         port = attempt.port
+        spent = self._spent(host, port)
+        if spent is not None:
+            return self._over_budget(attempt, host.text, spent)
         tunnel = self._guard.admit(host.text, decided.wildcard, self._clock())
         if tunnel is not None:
             return self._refuse(attempt, verdict(tunnel, host.text, port, rule=decided.rule))
@@ -196,8 +224,11 @@ class Gate:
         if is_loopback_name(host.text):
             return self._checked(attempt, host, decided, LOOPBACK_ADDRESSES)
         if self._parent is not None:
-            return Grant(attempt, host.text, (), named=True, parent=self._parent, verdict=decided)
+            return self._completed(Grant(attempt, host.text, (), named=True, parent=self._parent, verdict=decided))
         return ToLookUp(host, decided)
+
+    def _spent(self, host: Host, port: int) -> Account | None:
+        return None if self.budgets is None else self.budgets.spent(host.text, port)
 
     def _look_up(self, attempt: Attempt, pending: ToLookUp, done: Done) -> None:
         """The query leaves the host, so its record is written first (INV-5)."""
@@ -267,7 +298,7 @@ class Gate:
                 failed = failed or checked
         if not passed:
             return self._refuse(attempt, failed or verdict(reasons.LOOKUP_FAILED, host.text, attempt.port))
-        return Grant(attempt, host.text, passed, named=host.address is None, verdict=decided)
+        return self._completed(Grant(attempt, host.text, passed, named=host.address is None, verdict=decided))
 
     def _check(self, host: Host, text: str, port: int) -> Verdict:
         """`Policy.check_address`, cached while the host's own addresses stay the same."""
@@ -299,6 +330,9 @@ class Gate:
     def _by_approval(self, attempt: Attempt, host: Host) -> Step:
         assert self._inbox is not None
         name, port = host.text, attempt.port
+        spent = self._spent(host, port)
+        if spent is not None:  # the user is not asked
+            return self._over_budget(attempt, name, spent)
         tunnel = self._guard.admit(name, self._inbox.owner_of(name), self._clock())
         if tunnel is not None:
             return self._refuse(attempt, verdict(tunnel, name, port))
@@ -335,6 +369,20 @@ class Gate:
         self.records.refused(attempt, decided, detail)
         return Refusal(decided.host, attempt.port, decided.reason, hint(decided, self.policy.default_ports))
 
+    def _over_budget(self, attempt: Attempt, host: str, spent: Account) -> Refusal:
+        rule = spent.rule
+        refused = verdict(reasons.BUDGET, host, attempt.port, rule=rule.text, origin=rule.origin)
+        self.records.refused(attempt, refused, spent.used)
+        return Refusal(host, attempt.port, reasons.BUDGET, spent.advice)
+
     def _internal(self, attempt: Attempt, error: Exception) -> Verdict:
         self.records.fault(error)
         return verdict(reasons.INTERNAL, attempt.host.decode("ascii", "backslashreplace"), attempt.port)
+
+
+def _budgets_of(policy: Policy) -> Budgets | None:
+    if not policy.budgets:
+        return None
+    from netsandbox.policy.budgets import Budgets
+
+    return Budgets(policy.budgets)

@@ -13,26 +13,30 @@ from netsandbox.policy.verdict import verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Mapping
 
     from netsandbox_dns.resolver import QueryKind
     from netsandbox_dns.synthetic_pool import SyntheticPool
     from netsandbox_proxy.contract import Attempt, Grant
 
     from netsandbox.audit.log import AuditLog
+    from netsandbox.policy.inspection import HttpRequest, RequestEnd
+    from netsandbox.policy.policy import Policy
     from netsandbox.policy.verdict import Verdict
 
-    Attribute = Callable[[tuple[str, int]], tuple[int, str] | None]
+    Attribute = Callable[..., tuple[int, str] | None]
 
 
 class GateRecords:
-    """One per session. *attribute* finds the process of a connection; *ports* are those of a rule without ports."""
+    """One per session. *attribute* finds the process of a connection."""
 
-    def __init__(self, log: AuditLog, pool: SyntheticPool, attribute: Attribute, ports: Collection[int]) -> None:
+    def __init__(self, log: AuditLog, pool: SyntheticPool, attribute: Attribute, policy: Policy) -> None:
         self._log = log
         self._pool = pool
         self._attribute = attribute
-        self._ports = ports
+        self._ports = policy.default_ports
+        self._mode_origin = policy.mode_origin
+        self._records_query = policy.inspection is not None and policy.inspection.records_query
 
     # Connections.
 
@@ -57,6 +61,54 @@ class GateRecords:
             address=address,
             pid=pid,
             exe=exe,
+            **_connection(grant),
+        )
+
+    def request(self, grant: Grant, number: int, decided: Verdict, request: HttpRequest, hint: str | None) -> bool:
+        """Record the verdict on a request."""
+        pid, exe = self._attribute(grant.attempt.source) or (None, None)
+        return self._log.write(
+            "http",
+            verdict="allow" if decided.allowed else "deny",
+            reason=decided.reason,
+            rule=decided.rule,
+            door=grant.attempt.door,
+            host=grant.host,
+            port=grant.port,
+            pid=pid,
+            exe=exe,
+            connection=grant.inspection,
+            request=number,
+            scheme=request.scheme,
+            method=request.method,
+            path=request.target.partition("?")[0],
+            query=self._query(request.target),
+            secret=(request.secrets or None) if decided.allowed else None,
+            hint=hint,
+        )
+
+    def _query(self, target: str) -> str | None:
+        """Left out unless the user wants it, since secrets are in queries."""
+        query = target.partition("?")[2] if self._records_query else ""
+        if not query:
+            return None
+        from netsandbox.policy.redaction import shown_query
+
+        return shown_query(query)
+
+    def answered(self, grant: Grant, end: RequestEnd) -> None:
+        self._log.write(
+            "http.end",
+            host=grant.host,
+            port=grant.port,
+            bytes_up=end.up,
+            bytes_down=end.down,
+            ms=end.milliseconds,
+            connection=grant.inspection,
+            request=end.number,
+            method=end.request.method,
+            path=end.request.target.partition("?")[0],
+            status=end.status,
         )
 
     def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
@@ -70,6 +122,7 @@ class GateRecords:
             bytes_down=down,
             ms=milliseconds,
             outcome=outcome,
+            **_connection(grant),
         )
 
     def refused(self, attempt: Attempt, decided: Verdict, detail: str | None) -> None:
@@ -102,11 +155,6 @@ class GateRecords:
     def queries(self, kind: QueryKind, count: int, _size: int) -> bool:
         host, qtype, allowed, reason, rule = kind
         name = type_name(qtype)
-        hint = None
-        if reason == reasons.NOT_ALLOWED:  # by far the most frequent denial, and a flood of them is not slowed down
-            hint = f"--allow-domain {host}"
-        elif not allowed:
-            hint = flag_for(verdict(reason, host, 0), query_type=name)
         return self._log.write(
             "dns",
             verdict="allow" if allowed else "deny",
@@ -116,8 +164,25 @@ class GateRecords:
             host=host,
             qtype=name,
             count=count if count > 1 else None,
-            hint=hint,
+            hint=None if allowed else self._query_hint(kind, name),
         )
+
+    def denied_query(self, add: Callable[[Mapping[str, object], object], None]) -> Callable[[QueryKind, object], None]:
+        """Passes on each denied query with its process. A query by TCP has no source here."""
+
+        def pass_on(kind: QueryKind, source: object) -> None:
+            found = self._attribute(source, "udp") if isinstance(source, tuple) else None
+            fields = {"host": kind[0], "reason": kind[3], "hint": self._query_hint(kind, type_name(kind[1]))}
+            add(fields, found[0] if found else None)
+
+        return pass_on
+
+    def _query_hint(self, kind: QueryKind, qtype: str) -> str | None:
+        host, _, _, reason, _ = kind
+        if reason == reasons.NOT_ALLOWED:  # by far the most frequent denial, and a flood of them is not slowed down
+            return f"--allow-domain {host}"
+        origin = self._mode_origin if reason == reasons.OFFLINE else None
+        return flag_for(verdict(reason, host, 0, origin=origin), query_type=qtype)
 
     def datagrams(self, destination: tuple[str, int], count: int, size: int) -> bool:
         address, port = destination
@@ -133,3 +198,8 @@ class GateRecords:
             bytes_up=size,
             **extra,
         )
+
+
+def _connection(grant: Grant) -> dict[str, object]:
+    """The number that joins the records of an inspected connection."""
+    return {} if grant.inspection is None else {"connection": grant.inspection}

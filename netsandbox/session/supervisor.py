@@ -10,17 +10,27 @@ one by one while the command starts. For a backend with `serves_first`, everythi
 
 from __future__ import annotations
 
+from _signal import SIGCONT, SIGTERM
+from _socket import MSG_DONTWAIT, MSG_PEEK
+
 from netsandbox.errors import HostError
 from netsandbox.frozen import copy_with
 from netsandbox.runtime.imports import DOORS
-from netsandbox.runtime.loop import IN
+from netsandbox.runtime.loop import HUP, IN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Callable
+
+    from netsandbox_portmap.contract import Dial
+    from netsandbox_portmap.session_dial import PortRequest
+
     from netsandbox.backends.contract import Backend, DoorSockets, Serving, SessionContext
     from netsandbox.session.approvals.inbox import Inbox
     from netsandbox.session.control import Control
     from netsandbox.session.doors import Doors
+    from netsandbox.session.offered_port import Give
     from netsandbox.session.upstream import ServiceInputs
 
 LINGER_SECONDS = 0.25
@@ -28,7 +38,6 @@ MAX_LINGER = 5.0  # seconds for replies that a slow client of the host is still 
 SETTLING_ROUNDS = 4
 WARM_UP_AFTER = 0.005
 KILLED = 9  # the wait status of a session that ended without reporting one
-SIGTERM = 15
 PATIENCE = 5.0  # seconds between the request to end and the end
 
 
@@ -60,7 +69,7 @@ class Supervisor:
             self._sockets = self._backend.doors()
             if self._sockets is not None:
                 self._doors = self._open_doors(self._sockets)
-            self._open_control()
+            self.open_control()
         except BaseException:
             self.close()
             raise
@@ -73,13 +82,18 @@ class Supervisor:
             self._serving.begin()
             self._sockets = self._backend.doors()
             for sock in self._sockets.all if self._sockets is not None else ():
-                self._loop.watch(sock.fileno(), IN, self._on_first_packet)
+                self._loop.watch(sock.fileno(), IN, self._on_packet(sock))
             self._loop.call_later(WARM_UP_AFTER, self._begin_warm_up)
         else:
             from netsandbox.runtime.listener import raise_descriptor_limit
 
             raise_descriptor_limit()  # not earlier, so that the command keeps its own limit
             self._serving.begin()
+        lifeline, detached = self._context.command.lifeline, self._context.command.detached
+        if lifeline is not None:
+            self._loop.watch(lifeline, IN, lambda events: self._cut(lifeline))
+        if detached is not None:
+            self._loop.watch(detached.output, IN, detached.on_output)
         self._loop.run()
 
     def close(self) -> None:
@@ -95,6 +109,11 @@ class Supervisor:
         for sock in self._sockets.all if self._sockets is not None else ():
             sock.close()
         self._loop.close()
+
+    def budgets(self) -> list[dict[str, object]] | None:
+        """What was used of each budget; None if there is none, or no door was ever opened."""
+        found = None if self._doors is None else self._doors.gate.budgets
+        return None if found is None else found.used()
 
     # The end of the command
 
@@ -125,9 +144,26 @@ class Supervisor:
     def _is_busy(self) -> bool:
         return self._flows() > 0 or (self._serving is not None and self._serving.awaits_records(self.status))
 
+    def _cut(self, lifeline: int) -> None:
+        """The program that started the session wants its end, or has ended."""
+        self._loop.unwatch(lifeline)
+        self._backend.kill()
+
     # Doors
 
-    def _on_first_packet(self, events: int) -> None:
+    def _on_packet(self, door: _socket.socket) -> Callable[[int], None]:
+        """Opens the doors for a first packet, but not for the end of a session that has sent none: a socket of the
+        broker is readable then too."""
+
+        def handle(events: int) -> None:
+            if events & HUP and not door.recv(1, MSG_PEEK | MSG_DONTWAIT):
+                self._loop.unwatch(door.fileno())
+            else:
+                self._on_first_packet()
+
+        return handle
+
+    def _on_first_packet(self) -> None:
         assert self._sockets is not None
         for sock in self._sockets.all:
             self._loop.unwatch(sock.fileno())
@@ -148,7 +184,7 @@ class Supervisor:
 
     def _begin_warm_up(self) -> None:
         try:
-            self._open_control()
+            self.open_control()
         finally:
             self._warm_up(0)
 
@@ -161,13 +197,17 @@ class Supervisor:
 
     # The control socket
 
-    def _open_control(self) -> None:
+    def open_control(self) -> None:
         """Open the control socket. If that fails, the session runs, but `ps` and `stop` do not find it."""
-        from netsandbox.session.control import Control
+        if self.control is not None:
+            return
+        from netsandbox.session.control import EXEC, Control
 
         approvals = self._inbox.handle_reply if self._inbox is not None else None
         try:
             self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop, approvals)
+            self.control.offer = self._offer
+            self.control.handlers[EXEC] = self._execute
         except HostError as error:
             self._failed(error)
 
@@ -177,12 +217,18 @@ class Supervisor:
         if wait is None:
             return None
         from netsandbox.runtime.inherited import write_notice
+        from netsandbox.session.approvals.desktop import open_desktop
         from netsandbox.session.approvals.inbox import Inbox
 
         loop = self._loop
-        return Inbox(
-            self._log, wait, clock=loop.now, later=loop.call_later, notify=lambda text: write_notice(stderr, text)
-        )
+        desktop = open_desktop(loop.now) if settings.notify else None
+
+        def notify(text: str) -> None:
+            write_notice(stderr, text)
+            if desktop is not None:
+                desktop.notify(text)
+
+        return Inbox(self._log, wait, clock=loop.now, later=loop.call_later, notify=notify)
 
     def _status(self) -> dict[str, object]:
         localhost = self._serving.localhost if self._serving is not None else None
@@ -192,16 +238,28 @@ class Supervisor:
             "init": self._backend.pid,
             **self._backend.usage(),
             "allowed": self._log.allowed_outside,
-            "denied": self._log.total("deny"),
+            "denied": self._log.denied_in_need,
             "flows": self._flows(),
             "ports": localhost.status() if localhost is not None else [],
             "pending": self._inbox.status() if self._inbox is not None else [],
         }
 
+    def _offer(self, request: PortRequest, give: Give) -> Dial | None:
+        from netsandbox.session.offered_port import offer
+
+        localhost = self._serving.localhost if self._serving is not None else None
+        return offer(request, self._backend.reservation, localhost, self._log, give)
+
     def _stop(self) -> None:
         """Handle `netsandbox stop`: signal the command to end, and kill it if it does not."""
         self._backend.signal(SIGTERM)
+        self._backend.signal(SIGCONT)  # a command that is suspended handles no signal
         self._loop.call_later(PATIENCE, self._backend.kill)
+
+    def _execute(self, passed: list[int], pid: int, uid: int) -> bytes:
+        from netsandbox.session.exec_requests import ExecRequests
+
+        return ExecRequests(self._backend, self._context).handle(passed, pid, uid)
 
     def _flows(self) -> int:
         localhost = self._serving.localhost if self._serving is not None else None

@@ -12,9 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox_proxy.contract import Parent
 
+    from netsandbox.audit.denial_file import DenialFile
     from netsandbox.audit.log import AuditLog
     from netsandbox.policy.policy import Policy
     from netsandbox.session.approvals.inbox import Inbox
+    from netsandbox.session.inspection import SessionInspection
 
 
 @frozen
@@ -35,6 +37,8 @@ class ServiceInputs:
     resolver: HostResolver
     parent: Parent | None = None
     inbox: Inbox | None = None  # None: the user is not asked
+    inspection: SessionInspection | None = None
+    denials: DenialFile | None = None  # gets every denied lookup, also those that the log folds
 
 
 def resolve_parent(url: str) -> Parent:

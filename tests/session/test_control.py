@@ -366,3 +366,24 @@ def test_another_user_is_refused_even_where_the_folder_lets_him_in(session: Live
     assert (done.stdout, done.stderr) == ("b''\n", "")
     assert session.stops == 0
     assert json.loads(ask(session.path, STATUS)) == session.status
+
+
+def test_a_request_with_descriptors_goes_to_its_handler_and_others_are_closed(session: LiveSession) -> None:
+    taken: list[int] = []
+
+    def take(passed: list[int], pid: int, uid: int) -> bytes:
+        assert (pid, uid) == (os.getpid(), os.geteuid())
+        taken.extend(passed)
+        return b"{}\n"
+
+    session.control.handlers = {control.EXEC: take}
+    for line, reply in ((control.EXEC, b"{}\n"), (b"else", UNKNOWN), (control.EXEC + b"\nmore", UNKNOWN)):
+        reading, writing = os.pipe()
+        with dial(session.path) as client:
+            socket.send_fds(client, [line + b"\n"], [writing])
+            os.close(writing)
+            assert client.recv(100) == reply
+        while taken:
+            os.close(taken.pop())
+        assert os.read(reading, 1) == b""  # nobody holds the other end
+        os.close(reading)

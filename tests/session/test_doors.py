@@ -7,6 +7,7 @@ import contextlib
 import socket
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import dnslib
 import pytest
@@ -16,7 +17,7 @@ from netsandbox.backends.namespaces.backend import NamespacesBackend
 from netsandbox.policy.policy import Policy
 from netsandbox.session.doors import Doors
 from netsandbox.session.upstream import HostResolver, ServiceInputs
-from netsandbox.settings import Bounds
+from netsandbox.settings import Bounds, RunSettings
 from tests.rig.authority import Authority
 from tests.rig.canary import Canaries, StreamCanary
 from tests.rig.fake_log import FakeLog
@@ -43,7 +44,7 @@ class Opened(LoopThread):
         self.log = FakeLog()
         self.sockets = {door.name: made(door) for door in plan.doors()}
         self.places = {name: sock.getsockname()[:2] for name, sock in self.sockets.items()}
-        backend = NamespacesBackend(None)  # type: ignore[arg-type]
+        backend = NamespacesBackend(SimpleNamespace(settings=RunSettings()))  # type: ignore[arg-type]
         backend._doors = self.sockets
         policy = Policy(allow_domains=[f"allowed.test:{origin}"], allow_addresses=[f"127.0.0.1:{origin}"])
         resolver = HostResolver(((authority.host, authority.port),))

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import select
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox
+from netsandbox import HostPort, LocalhostSettings, Policy, RunSettings
+from netsandbox.backends.contract import DoorSockets
+from netsandbox.backends.linux.helper_process import Message
 from netsandbox.backends.namespaces.inside_sockets import InsideSockets
-from netsandbox.backends.namespaces.launch import Helper, Message
+from netsandbox.backends.namespaces.launch import Helper
+from netsandbox.policy.file_rules import FileRules
+from netsandbox.runtime.loop import HUP, Loop
+from netsandbox.session.doors import Doors
+from netsandbox.session.supervisor import Supervisor
+from tests.rig.in_process import run_here
 
+SHARED = FileRules(share_tmp=True)  # so that the command sees the mark that a socket has arrived
 # Listens, so that a socket arrives from inside over the channel; continues once the file exists that reports this.
 LISTEN = """
 import os, socket, sys, time
@@ -23,7 +33,7 @@ while not os.path.exists(sys.argv[1]) and time.monotonic() < until:
 
 
 @pytest.fixture(autouse=True)
-def private_state(workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def private_state(workshop: Path, private_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
@@ -39,8 +49,8 @@ def test_a_fault_while_a_socket_arrives_from_inside_is_recorded_and_the_end_is_h
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(InsideSockets, "arrived", fail)
-    with Sandbox(Policy()) as box:
-        result = box.run(["python3", "-c", LISTEN, str(short_tmp / "arrived")])
+    command = ["python3", "-c", LISTEN, str(short_tmp / "arrived")]
+    result = run_here(Policy(), command, RunSettings(files=SHARED))
     assert result.returncode == 0
     records = [json.loads(line) for line in Path(result.audit_log).read_text().splitlines()]
     assert "No space left" in next(record["detail"] for record in records if record.get("reason") == "internal")
@@ -70,8 +80,49 @@ def test_a_channel_that_cannot_be_read_ends_the_session(
         return message
 
     monkeypatch.setattr(Helper, "receive", fail)
-    settings = RunSettings(localhost=LocalhostSettings(connect_host=(server.port,)))
-    with Sandbox(Policy(), settings) as box:
-        patience = "60" if broken else "0"
-        result = box.run(["python3", "-c", LATER, str(short_tmp / "arrived"), patience, str(server.port)])
+    settings = RunSettings(localhost=LocalhostSettings(connect_host=(HostPort(server.port),)), files=SHARED)
+    patience = "60" if broken else "0"
+    command = ["python3", "-c", LATER, str(short_tmp / "arrived"), patience, str(server.port)]
+    result = run_here(Policy(), command, settings)
     assert (result.returncode, server.accepts) == ((-9, 0) if broken else (0, 1))
+
+
+class EndsFirst:
+    """epoll for a busy supervisor: it looks late, and sees the sockets first whose other end is gone."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._is_late = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._epoll, name)
+
+    def poll(self, timeout: float | None = None, maxevents: int = -1) -> list[tuple[int, int]]:
+        if self._is_late:
+            time.sleep(0.4)
+        self._is_late = False
+        return sorted(self._epoll.poll(timeout, maxevents), key=lambda event: not event[1] & HUP)
+
+
+@pytest.mark.parametrize("backend", ["namespaces", "broker"])
+@pytest.mark.parametrize("reaches_out", [False, True])
+def test_doors_open_for_a_packet_and_not_for_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, backend: str, reaches_out: bool
+) -> None:
+    """The end of all sockets comes with the last message, or before it. A connection that was tried before is recorded
+    still."""
+    opened: list[DoorSockets] = []
+    open_doors = Supervisor._open_doors
+
+    def count(self: Supervisor, sockets: DoorSockets) -> Doors:
+        opened.append(sockets)
+        return open_doors(self, sockets)
+
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setattr(Supervisor, "_open_doors", count)
+    monkeypatch.setattr(Loop, "_open_poll", lambda self: EndsFirst())
+    command = ["curl", "-sS", "-m", "5", "http://10.1.2.3/"] if reaches_out else ["true"]
+    result = run_here(Policy(["example.com"]), command, RunSettings(backend=backend))
+    assert len(opened) == reaches_out
+    assert [denial.host for denial in result.denied] == (["10.1.2.3"] if reaches_out else [])
