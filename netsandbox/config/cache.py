@@ -18,9 +18,9 @@ import time
 from netsandbox import __version__
 from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import frozen
-from netsandbox.paths import made_state_home, state_home
+from netsandbox.paths import state_home
 from netsandbox.runtime.private_file import content, digest, make_room, replace
-from netsandbox.runtime.used_homes import STATE, check_home
+from netsandbox.runtime.used_homes import STATE, check_home, made_known_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class ConfigSources:
     profiles: tuple[str, ...]
     detect: bool
     mode: str | None
+    command: str = ""  # if it selects a profile
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -111,7 +112,7 @@ def store(kind: str, key: object, value: object, inputs: tuple[Input, ...], seco
         data = marshal.dumps(plain)
         if len(data) > MAX_SIZE - _DIGEST_LENGTH:
             return
-        made_state_home()
+        made_known_state()
         os.makedirs(folder(), 0o700, exist_ok=True)
         make_room(folder(), MAX_FILES)
         replace(path_of(kind, key), digest(data).encode("ascii") + data)

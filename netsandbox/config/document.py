@@ -11,7 +11,7 @@ import stat
 
 from netsandbox.config.key import Entry
 from netsandbox.config.keys import KEYS
-from netsandbox.config.layer import Layer, Setting
+from netsandbox.config.layer import Layer, Setting, joined
 from netsandbox.config.source_lines import locate
 from netsandbox.errors import UsageError
 from netsandbox.text import did_you_mean, quoted
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Tables = Mapping[str, Mapping[str, Key]]
 
 JSON = ".json"
+HTTP, SECRET = "http", "secret"  # lists of tables: `[[http]]`, `[[secret]]`
 MAX_SIZE = 64 * 1024 * 1024
 MAX_UNTRUSTED_SIZE = 64 * 1024
 MAX_UNTRUSTED_DOTS = 4096  # tomllib needs quadratic time for the parts of one key
@@ -60,9 +61,20 @@ def parsed(path: str, data: bytes) -> tuple[dict[str, Any], Lines]:
 def checked(path: str, document: dict[str, Any], lines: Lines, tables: Tables, *, trusted: bool = True) -> Layer:
     """The layer that *document* makes, if every table and key of it is one of *tables* (pure)."""
     values: dict[KeyPath, Setting] = {}
+    requests: dict[KeyPath, Setting] = {}
     for table, content in document.items():
         origin = f"{path}:{lines.get((table,), 1)}"
         keys = tables.get(table)
+        if table == HTTP and "network" in tables:
+            from netsandbox.config.http_tables import http_settings
+
+            requests.update(http_settings(path, content, lines))
+            continue
+        if table == SECRET and "network" in tables:
+            from netsandbox.config.secret_tables import secret_settings
+
+            requests.update(secret_settings(path, content, lines))
+            continue
         if keys is None:
             raise UsageError(f"{origin}: {_unknown('table', table, tables)}")
         if not isinstance(content, dict):
@@ -77,6 +89,8 @@ def checked(path: str, document: dict[str, Any], lines: Lines, tables: Tables, *
                     f"{entry.origin()}: {table}.{name} is {'.'.join(place)} set twice; leave one of them out"
                 )
             values[place] = Setting(keys[name].read(entry), _items(entry), (entry.origin(),) if value == [] else ())
+    for place, setting in requests.items():
+        values[place] = joined(values.get(place), setting)
     return Layer(path, values, trusted)
 
 
@@ -86,12 +100,16 @@ def _items(entry: Entry) -> tuple[tuple[object, str], ...]:
     return ((entry.value, entry.origin()),)
 
 
-def read(path: str, *, regular: bool = False) -> bytes:
-    """The content of the file, of bounded size. *regular*: only a regular file, because reading a pipe could block."""
+def read(path: str, *, regular: bool = False, of_root: bool = False) -> bytes:
+    """The content of the file, of bounded size. *regular*: only a regular file, because reading a pipe could block.
+    *of_root*: only a file that root alone can have written."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | (os.O_NONBLOCK if regular else 0)), "rb") as file:
-            if regular and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            state = os.fstat(file.fileno())
+            if regular and not stat.S_ISREG(state.st_mode):
                 raise UsageError(f"{path}: not a file; remove it, or leave configuration out with --no-config")
+            if of_root and (state.st_uid != 0 or state.st_mode & 0o022):
+                raise UsageError(f"{path}: users other than root can write it; as root, run chown root and chmod go-w")
             data = file.read(MAX_SIZE + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -1,7 +1,7 @@
 """Chooses, reads and merges the configuration files of a run.
 
-the user's file  <  the user's path list and rules for this folder  <  the project's files, as far as each is trusted
-            <  the file of --config  <  the command line
+the organisation's file  <  the user's file  <  the user's path list and rules for this folder
+    <  the project's files, as far as each is trusted  <  the file of --config  <  the command line
 
 Profiles are between these layers (`netsandbox.config.profiles.selection`).
 """
@@ -33,6 +33,7 @@ from netsandbox.config.path_list import list_layer
 from netsandbox.config.paths import (
     is_about_folder,
     is_list,
+    organisation_files,
     profile_folder,
     project_folders,
     repository_marks,
@@ -44,10 +45,10 @@ from netsandbox.config.profiles.selection import ProfileRequest, anything_here, 
 from netsandbox.config.registries.lookup import recall as recall_registries
 from netsandbox.config.trust import is_trusted
 from netsandbox.frozen import copy_with
-from netsandbox.paths import home
+from netsandbox.paths import PROFILE_FOLDER, home
 
 SECONDS = 86400  # the output of tools can change without a trace
-SOCKET_VARIABLES = ("$XDG_RUNTIME_DIR", "$SSH_AUTH_SOCK")  # `allow_unix_sockets` may use them
+VARIABLES = ("$XDG_RUNTIME_DIR", "$SSH_AUTH_SOCK", f"${PROFILE_FOLDER}")  # `allow_unix_sockets` may use the first two
 _PIPES: dict[tuple[str, int], Layer] = {}  # by path and inode
 
 
@@ -73,11 +74,10 @@ def load(sources: ConfigSources) -> FileSettings | None:
 
 
 def _settings(sources: ConfigSources, layers: Sequence[Layer]) -> FileSettings | None:
-    if not layers and not sources.profiles and not (sources.detect and anything_here()):
+    if not layers and not sources.profiles and not (sources.detect and (sources.command or anything_here())):
         return None
-    return merged_settings(
-        layers, (*sources.user, sources.named), ProfileRequest(sources.profiles, sources.detect, sources.mode)
-    )
+    request = ProfileRequest(sources.profiles, sources.detect, sources.mode, command=sources.command)
+    return merged_settings(layers, (*sources.user, sources.named), request)
 
 
 def _content_inputs(sources: ConfigSources) -> Iterator[Input]:
@@ -89,7 +89,7 @@ def _content_inputs(sources: ConfigSources) -> Iterator[Input]:
 def _places(sources: ConfigSources, layers: Sequence[Layer]) -> Iterator[Input]:
     """The inputs besides the files: profiles (also the project's), files that select them, the root of the
     repository."""
-    for variable in SOCKET_VARIABLES:
+    for variable in VARIABLES:
         yield FINGERPRINT, variable, current(FINGERPRINT, variable)
     for mark in repository_marks(sources.folder) if sources.folder else ():
         yield EXISTS, mark, current(EXISTS, mark)
@@ -138,7 +138,7 @@ def effective_layers(user: Sequence[str], project: Sequence[str], named: str | N
     found = [current_layer(_own_layer(path), now) for path in user]
     of_project = [current_layer(_project_layer(path), now) for path in project]
     if any(map(_leaves_user_out, of_project)):
-        found = [layer for layer in found if is_about_folder(layer.path)]
+        found = [layer for layer in found if layer.bounds or is_about_folder(layer.path)]
     found += of_project
     if named is not None:
         found.append(_named_layer(named))
@@ -160,6 +160,8 @@ def _named_layer(path: str) -> Layer:
 
 
 def _own_layer(path: str) -> Layer:
+    if path in organisation_files():
+        return copy_with(layer_of(path, read(path, regular=True, of_root=True)), bounds=True)
     data = read(path, regular=True)
     return list_layer(path, data, home) if is_list(path) else layer_of(path, data)
 

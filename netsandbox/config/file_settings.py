@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox_portmap.localhost_settings import LocalhostSettings
+from netsandbox_portmap.localhost_settings import HostPort, LocalhostSettings
 
 from netsandbox.frozen import frozen
 from netsandbox.policy.file_rules import PROJECT, PathRule
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_DOMAIN_FIELDS = ("text", "origin", "name", "ports", "apex", "below")
 _PATHS = ("allow_read", "allow_write", "deny_read", "deny_write", "caches", "allow_execute")
 
 
@@ -26,11 +25,20 @@ class FileSettings:
 
     kept: tuple[str, ...] = ()  # the files that no command may write: the user's own
     ignored: tuple[tuple[str, str], ...] = ()  # `TABLE.KEY` and `FILE:LINE` of settings that need trust
+    bounded: tuple[tuple[str, str, str], ...] = ()  # a field of modes, the widest one, and the line that sets it
+    narrowed: tuple[str, ...] = ()  # a line for each value that was wider
     mode: str | None = None
+    mode_origin: str = ""
     allow_domains: tuple[DomainRule, ...] = ()
     deny_domains: tuple[DomainRule, ...] = ()
     allow_addresses: tuple[AddressRule, ...] = ()
     default_ports: tuple[int, ...] = DEFAULT_PORTS
+    allow_http: tuple[tuple[str, str], ...] = ()  # rules for requests; each text with its origin
+    deny_http: tuple[tuple[str, str], ...] = ()
+    inspect: tuple[tuple[str, str], ...] = ()
+    inspect_except: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[tuple[str, str], ...] = ()  # rules for secrets, never a value
+    budgets: tuple[tuple[str, str], ...] = ()
     allow_unix_sockets: tuple[str, ...] = ()
     allow_query_types: tuple[str, ...] = ()
     upstream_dns: tuple[str, ...] = ()
@@ -48,8 +56,11 @@ class FileSettings:
     limits: tuple[tuple[str, str], ...] = ()  # each text with its origin
     debug: bool = True
     allow_devices: tuple[tuple[str, str], ...] = ()
+    backend: str | None = None
     audit_log: str | None = None
+    record_query: bool = False
     variables: tuple[VariableLayer, ...] = ()
+    clean_env: bool = False
     set_env: tuple[tuple[str, str], ...] = ()
     shell: str | None = None
     prompt_indicator: bool = True
@@ -59,6 +70,7 @@ class FileSettings:
     ask: bool = False
     ask_files: bool = False
     ask_wait: int = WAIT
+    notify: bool = True
     bounds: Bounds = Bounds()
     localhost: LocalhostSettings = LocalhostSettings()
     profiles: tuple[tuple[str, str], ...] = ()  # those in force, the lowest first, and why each is used
@@ -74,12 +86,12 @@ def to_plain(settings: FileSettings) -> dict[str, Any]:
     """The settings as plain values, for the cache."""
     fields: dict[str, Any] = dict(vars(settings))
     for name in ("allow_domains", "deny_domains"):
-        fields[name] = [tuple(getattr(rule, slot) for slot in _DOMAIN_FIELDS) for rule in fields[name]]
+        fields[name] = list(map(_plain_domain, fields[name]))
     fields["allow_addresses"] = [(rule.text, rule.origin) for rule in settings.allow_addresses]
     for name in _PATHS:
         fields[name] = _values(fields[name])
     fields["variables"] = _values(settings.variables)
-    fields["localhost"] = dict(vars(settings.localhost))
+    fields["localhost"] = {**vars(settings.localhost), "connect_host": _values(settings.localhost.connect_host)}
     fields["bounds"] = dict(vars(settings.bounds))
     return fields
 
@@ -87,17 +99,26 @@ def to_plain(settings: FileSettings) -> dict[str, Any]:
 def from_plain(fields: dict[str, Any]) -> FileSettings:
     """The settings that `to_plain` wrote."""
     for name in ("allow_domains", "deny_domains"):
-        fields[name] = tuple(
-            DomainRule(text, origin, host, ports, apex=apex, below=below)
-            for text, origin, host, ports, apex, below in fields[name]
-        )
+        fields[name] = tuple(map(_domain, fields[name]))
     fields["allow_addresses"] = tuple(_address_rule(text, origin) for text, origin in fields["allow_addresses"])
     for name in _PATHS:
         fields[name] = tuple(PathRule(*values) for values in fields[name])
     fields["variables"] = tuple(VariableLayer(*values) for values in fields["variables"])
-    fields["localhost"] = LocalhostSettings(**fields["localhost"])
+    doors = tuple(HostPort(*values) for values in fields["localhost"]["connect_host"])
+    fields["localhost"] = LocalhostSettings(**{**fields["localhost"], "connect_host": doors})
     fields["bounds"] = Bounds(**fields["bounds"])
     return FileSettings(**fields)
+
+
+def _plain_domain(rule: DomainRule) -> tuple[Any, ...]:
+    exceptions = tuple(map(_plain_domain, rule.exceptions))
+    return rule.text, rule.origin, rule.name, rule.ports, rule.apex, rule.below, exceptions
+
+
+def _domain(values: tuple[Any, ...]) -> DomainRule:
+    text, origin, name, ports, apex, below, listed = values
+    exceptions = tuple(map(_domain, listed)) if listed else ()
+    return DomainRule(text, origin, name, ports, apex=apex, below=below, exceptions=exceptions)
 
 
 def _values(records: Iterable[object]) -> list[tuple[object, ...]]:

@@ -17,6 +17,7 @@ TEXTS: dict[str, object] = {"type": "array", "items": TEXT}
 TRUTH: dict[str, object] = {"type": "boolean"}
 PORT: dict[str, object] = {"type": "integer", "minimum": 1, "maximum": 65535}
 PORTS: dict[str, object] = {"type": "array", "items": PORT}
+PORTS_OR_TEXTS: dict[str, object] = {"type": "array", "items": {"anyOf": [PORT, TEXT]}}
 
 
 def always(value: object) -> bool:
@@ -69,9 +70,19 @@ def opens_files(mode: object) -> bool:
     return mode != PROJECT
 
 
+def passes_more(clean: object) -> bool:
+    """Whether variables pass that nobody named."""
+    return not clean
+
+
 def opens_the_network(mode: object) -> bool:
     """Whether the mode lets anything out."""
     return mode not in (OFFLINE, LOCALHOST)
+
+
+def weakens_the_backend(name: object) -> bool:
+    """Whether a weaker backend than the strongest could be used."""
+    return name != "namespaces"
 
 
 class Entry:
@@ -97,12 +108,13 @@ class Entry:
     def wrong(self, wanted: str, *below: str | int) -> UsageError:
         return UsageError(f"{self.origin(*below)}: {self.key[-1]} has a value of the wrong type; write {wanted}")
 
-    def items(self, kind: type, wanted: str) -> list[tuple[Any, str]]:
+    def items(self, kind: type | tuple[type, ...], wanted: str) -> list[tuple[Any, str]]:
         """Each item of a list with its origin."""
+        kinds = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(self.value, list):
             raise self.wrong(wanted)
         for index, item in enumerate(self.value):
-            if type(item) is not kind or too_long(item):
+            if type(item) not in kinds or too_long(item):
                 raise self.wrong(wanted, index)
         return [(item, self.origin(index)) for index, item in enumerate(self.value)]
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from netsandbox.backends.seatbelt.profile import switches
+from netsandbox.config import http_tables, secret_tables
 from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.key import HARMLESS_PROFILES, Key, always, names_opening, never
 from netsandbox.config.keys import KEYS
@@ -69,6 +70,8 @@ def _about(key: Key) -> str:
 
 def _kind(schema: Mapping[str, object]) -> str:
     items, values, choices = schema.get("items"), schema.get("additionalProperties"), schema.get("enum")
+    if isinstance(kinds := schema.get("anyOf"), list):
+        return " or ".join(map(_kind, kinds))
     if isinstance(choices, list):
         return ", ".join(f'`"{choice}"`' for choice in choices)
     if isinstance(items, dict):
@@ -100,7 +103,8 @@ def schema() -> dict[str, object]:
                 "properties": {name: _property(table, key) for name, key in keys.items()},
             }
             for table, keys in KEYS.items()
-        },
+        }
+        | {each.TABLE: each.SCHEMA for each in (http_tables, secret_tables)},
     }
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from netsandbox_portmap import STRATEGIES, default_strategy
 from netsandbox_portmap import localhost_settings as localhost
 
+from netsandbox.backends import BACKENDS
 from netsandbox.backends.seatbelt.profile import switches
 from netsandbox.config import key as keys
 from netsandbox.config import readers
-from netsandbox.config.key import PORT, PORTS, TEXT, TEXTS, TRUTH, Key, always, never
+from netsandbox.config.key import PORT, PORTS, PORTS_OR_TEXTS, TEXT, TEXTS, TRUTH, Key, always, never
 from netsandbox.frozen import copy_with
 from netsandbox.policy.file_rules import FILE_MODES
 from netsandbox.policy.policy import MODES
@@ -62,11 +63,17 @@ _MODE = _choice(
     MODES,
     field="mode",
     widens=keys.opens_the_network,
-    options=("offline", "localhost", "online"),
+    options=("offline", "localhost", "filtered", "online"),
     default_text='`"offline"`; `"filtered"` if any name or address is allowed',
 )
 _PROFILES = _rules("", readers.profile_names, "profiles to use below this file", "profile", widens=keys.names_opening)
-_LOG = _text("audit_log", readers.path, "the path of the audit log", "audit-log", default="in the state folder")
+_LOG = _text(
+    "audit_log",
+    readers.path,
+    "the path of the audit log; of two sessions at once the second writes a file beside it",
+    "audit-log",
+    default="in the state folder",
+)
 
 KEYS: dict[str, dict[str, Key]] = {
     "sandbox": {
@@ -80,6 +87,15 @@ KEYS: dict[str, dict[str, Key]] = {
         "shell": _text("shell", readers.path, "the program to run without a command", default="`$SHELL`"),
         "prompt_indicator": _switch("prompt_indicator", "show the mode in the prompt of that shell", never),
         "log_file": _alias("audit", "log", _LOG),
+        "backend": _choice(
+            readers.backend,
+            "how the command is confined; `auto` takes the strongest that the machine can make",
+            ("auto", *BACKENDS),
+            field="backend",
+            widens=keys.weakens_the_backend,
+            options=("backend",),
+            default_text='`"auto"`',
+        ),
     },
     "network": {
         "mode": _MODE,
@@ -89,6 +105,26 @@ KEYS: dict[str, dict[str, Key]] = {
         ),
         "allow_addresses": _rules(
             "allow_addresses", readers.allow_addresses, "allowed addresses, private ones included", "allow-address"
+        ),
+        "allow_http": _rules("allow_http", readers.allow_http, "the only requests to their hosts", "allow-http"),
+        "deny_http": _rules(
+            "deny_http", readers.deny_http, "denied requests; wins over every allow", "deny-http", widens=never
+        ),
+        "inspect": _rules(
+            "inspect",
+            readers.inspected_hosts,
+            "hosts whose requests are recorded; `*` is every host",
+            "inspect",
+            widens=never,
+        ),
+        "inspect_except": _rules("inspect_except", readers.hosts, "hosts that are never inspected", "inspect-except"),
+        "secrets": _rules("secrets", readers.secrets, "variables whose value stays outside, and its hosts", "secret"),
+        "budgets": _rules(
+            "budgets",
+            readers.budgets,
+            'bytes that hosts may send and get: `["example.com=10MB,up=1MB"]`; without a host, the whole session',
+            "budget",
+            widens=never,
         ),
         "default_ports": Key(
             "default_ports", readers.default_ports, "the ports of a rule without a port", PORTS, always
@@ -229,6 +265,22 @@ KEYS: dict[str, dict[str, Key]] = {
             "listening-loopback",
         ),
         "port_pool": Key("pool", readers.port_pool, "the first and the last port for windows", PORTS, always),
+        "gateway_port": Key(
+            "gateway_port",
+            readers.number(localhost.gateway_port),
+            "the port of the host's localhost where names of sessions are served",
+            PORT,
+            always,
+            options=("gateway-port",),
+            default_text=f"`{localhost.GATEWAY_PORT}`",
+        ),
+        "keep_host": _switch(
+            "keep_host",
+            "`true` shows servers the Host that was opened, such as `shop.localhost:7878`",
+            never,
+            "keep-host",
+            default="`false`: they see `localhost:PORT`",
+        ),
         "publish": Key(
             "publish",
             readers.publish,
@@ -241,8 +293,8 @@ KEYS: dict[str, dict[str, Key]] = {
         "connect_host": Key(
             "connect_host",
             readers.connect_host,
-            "ports of the host's localhost that the command may reach",
-            PORTS,
+            "ports of the host's localhost, or of another session, that the command may reach",
+            PORTS_OR_TEXTS,
             bool,
             adds=True,
             options=("connect-host",),
@@ -260,6 +312,12 @@ KEYS: dict[str, dict[str, Key]] = {
         ),
         "deny_env": Key(
             "deny_env", readers.variables, "variables to withhold from the command", TEXTS, never, stacks=True
+        ),
+        "clean_env": _switch(
+            "clean_env",
+            "pass only `PATH`, `HOME`, `TERM`, `LANG` and the like, and variables of `pass_env`",
+            keys.passes_more,
+            "clean-env",
         ),
         "set_env": Key(
             "set_env",
@@ -283,7 +341,9 @@ KEYS: dict[str, dict[str, Key]] = {
         "raw": Key("raw", readers.raw, "rules in Seatbelt's language, for a Mac", TEXT, always, adds=True),
     },
     "profiles": {
-        "auto_detect": _switch("", "choose profiles by the project's files", bool, "no-detect", default="`true`"),
+        "auto_detect": _switch(
+            "", "choose profiles by the project's files and the command", bool, "no-detect", default="`true`"
+        ),
         "detect": Key(
             "",
             readers.detection,
@@ -297,6 +357,7 @@ KEYS: dict[str, dict[str, Key]] = {
     "approvals": {
         "ask": _switch("ask", "ask you about names that no rule allows, instead of refusing them", bool, "ask"),
         "files": _switch("ask_files", "ask you about files that the session does not see (Linux)", bool, "ask"),
+        "notify": _switch("notify", "show questions on your desktop too, by notify-send or osascript", never),
         "until": _rules("", readers.until, "rules of this file that end, each a time and a rule", widens=never),
         "wait": _number(
             readers.number(readers.waiting),
@@ -324,5 +385,10 @@ KEYS: dict[str, dict[str, Key]] = {
             default="from the folder and its branch",
         )
     },
-    "audit": {"log": _LOG},
+    "audit": {
+        "log": _LOG,
+        "record_query": _switch(
+            "record_query", "record the queries of inspected requests too, without credentials", bool, "record-query"
+        ),
+    },
 }

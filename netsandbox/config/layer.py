@@ -7,6 +7,7 @@ from netsandbox.frozen import frozen
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 KeyPath = tuple[str, str]  # table and key
 
@@ -33,8 +34,19 @@ class Setting:
 
 @frozen
 class Layer:
-    """`trusted`: whether the file may widen the policy (`Key.widens`)."""
+    """`trusted`: whether the file may widen the policy (`Key.widens`). `bounds`: whether no higher layer may have wider
+    modes: the organisation's file."""
 
     path: str
     values: Mapping[KeyPath, Setting]
     trusted: bool = True
+    bounds: bool = False
+
+
+def joined(lower: Setting | None, higher: Setting) -> Setting:
+    """The values of two lists, one behind the other."""
+    if lower is None:
+        return higher
+    first: Any = lower.value
+    second: Any = higher.value
+    return Setting((*first, *second), (*lower.items, *higher.items), (*lower.empties, *higher.empties))

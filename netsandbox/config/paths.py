@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.paths import LISTS, PROFILES, config_home, state_home
+from netsandbox.errors import UsageError
+from netsandbox.paths import LISTS, PROFILE_FOLDER, PROFILES, config_home, named_profile_folder, state_home
 from netsandbox.runtime.private_file import digest
 from netsandbox.runtime.used_homes import CONFIG, STATE, check_home
+from netsandbox.system import ORGANISATION_FILE
 
 USER_FILE = "config.toml"
 PROJECT_FILE = ".netsandbox.toml"
@@ -28,10 +30,15 @@ def user_file() -> str | None:
     return path if os.path.lexists(path) else None
 
 
+def organisation_files() -> tuple[str, ...]:
+    """The organisation's configuration, if there is one. Nothing leaves it out."""
+    return (ORGANISATION_FILE,) if os.path.lexists(ORGANISATION_FILE) else ()
+
+
 def user_files() -> tuple[str, ...]:
-    """The user's configuration, and the user's path list and rules for the current folder."""
+    """The organisation's configuration, the user's, and the user's path list and rules for the current folder."""
     found = (user_file(), *((list_file(), rules_file()) if os.path.isdir(_lists()) else ()))
-    return tuple(path for path in found if path is not None and os.path.lexists(path))
+    return (*organisation_files(), *(path for path in found if path is not None and os.path.lexists(path)))
 
 
 def list_file(folder: str | None = None) -> str | None:
@@ -121,7 +128,12 @@ def repository_marks(folder: str) -> list[str]:
 
 def profile_folder() -> str:
     """The folder of the user's profiles."""
-    return os.path.join(_checked_home(), PROFILES)
+    named = named_profile_folder()
+    if named is None:
+        return os.path.join(_checked_home(), PROFILES)
+    if not named.startswith("/") or not os.path.isdir(named):
+        raise UsageError(f"{PROFILE_FOLDER}: {named!a} is no folder by its whole path; correct or unset the variable")
+    return check_home(CONFIG, named, PROFILE_FOLDER)
 
 
 def is_profile_name(name: str) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
+from netsandbox_portmap import DNS_PORT, window
 from netsandbox_portmap import localhost_settings as localhost
-from netsandbox_portmap import window
 
+from netsandbox.backends import AUTO, BACKENDS
 from netsandbox.backends.seatbelt.profile.switches import check_word
 from netsandbox.config.key import too_long
 from netsandbox.config.paths import folder_of, is_profile_name
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 
     from netsandbox.config.key import Entry
 
+    Texts = tuple[tuple[str, str], ...]  # each with its origin
+
 MAX_BOUNDS = {"connections": 16384, "idle_seconds": 7 * 86400, "log_megabytes": 4096}
+HOSTS, REQUESTS = '["api.example.com"]', '["GET https://api.example.com/v1/**"]'
 EXECUTE = ("any", "listed")
 POOL = str(list(window.POOL))  # as it is written in the file
 
@@ -41,11 +45,15 @@ def files_mode(entry: Entry) -> str:
     return _mode_among(FILE_MODES, entry)
 
 
-def _mode_among(modes: tuple[str, ...], entry: Entry) -> str:
+def backend(entry: Entry) -> str:
+    return _mode_among((AUTO, *BACKENDS), entry, "backend")
+
+
+def _mode_among(modes: tuple[str, ...], entry: Entry, what: str = "mode") -> str:
     listed = ", ".join(modes)
     name = entry.text(f"one of {listed} as a string")
     if name not in modes:
-        raise UsageError(f"{entry.origin()}: mode {quoted(name)} is unknown; write one of {listed}")
+        raise UsageError(f"{entry.origin()}: {what} {quoted(name)} is unknown; write one of {listed}")
     return name
 
 
@@ -59,6 +67,51 @@ def deny_domains(entry: Entry) -> tuple[DomainRule, ...]:
 
 def allow_addresses(entry: Entry) -> tuple[AddressRule, ...]:
     return tuple(parse_address(text, origin) for text, origin in entry.items(str, '["192.0.2.7:5432"]'))
+
+
+def allow_http(entry: Entry) -> Texts:
+    from netsandbox.policy.http_rules import parse_http
+
+    return _checked(entry, REQUESTS, parse_http)
+
+
+def deny_http(entry: Entry) -> Texts:
+    from netsandbox.policy.http_rules import parse_http
+
+    return _checked(entry, REQUESTS, lambda text, origin: parse_http(text, origin, deny=True))
+
+
+def inspected_hosts(entry: Entry) -> Texts:
+    """Patterns of names, or `*` for every name."""
+    from netsandbox.policy.inspection import parse_host
+
+    return _checked(entry, HOSTS, parse_host)
+
+
+def hosts(entry: Entry) -> Texts:
+    """Patterns of names."""
+    return _checked(entry, HOSTS, lambda text, origin: parse_domain(text, origin, deny=True))
+
+
+def secrets(entry: Entry) -> Texts:
+    """Their values are read when a session starts."""
+    from netsandbox.policy.secret_rules import parse_secret
+
+    return _checked(entry, '["GITHUB_TOKEN@api.example.com"]', parse_secret)
+
+
+def budgets(entry: Entry) -> Texts:
+    from netsandbox.policy.budgets import parse_budget
+
+    return _checked(entry, '["example.com=10MB"]', parse_budget)
+
+
+def _checked(entry: Entry, wanted: str, parse: Callable[[str, str], object]) -> Texts:
+    """Each text with its line; checked here, and parsed again by a session that has any."""
+    found = tuple(entry.items(str, wanted))
+    for text, origin in found:
+        parse(text, origin)
+    return found
 
 
 def default_ports(entry: Entry) -> tuple[int, ...]:
@@ -88,7 +141,9 @@ def allow_query_types(entry: Entry) -> tuple[str, ...]:
 def upstream_dns(entry: Entry) -> tuple[str, ...]:
     if not (servers := entry.items(str, '["192.0.2.53"]')):
         raise UsageError(f"{entry.origin()}: the list is empty; write at least one server, or leave upstream_dns out")
-    return tuple(check_server(text, origin) for text, origin in servers)
+    for text, origin in servers:
+        name_server(text, origin)
+    return tuple(text for text, _ in servers)
 
 
 def upstream_proxy(entry: Entry) -> str:
@@ -99,11 +154,8 @@ def execute(entry: Entry) -> str:
     return _mode_among(EXECUTE, entry)
 
 
-def limits(entry: Entry) -> tuple[tuple[str, str], ...]:
-    """Each text with its line; checked here, and read when a session starts."""
-    found = entry.items(str, '["memory=2G", "processes=500"]')
-    parse_limits(found)
-    return tuple(found)
+def limits(entry: Entry) -> Texts:
+    return _checked(entry, '["memory=2G", "processes=500"]', lambda text, origin: parse_limits([(text, origin)]))
 
 
 def devices(entry: Entry) -> tuple[tuple[str, str], ...]:
@@ -171,8 +223,9 @@ def publish(entry: Entry) -> tuple[tuple[int, int | None], ...]:
     return localhost.publications([port for port, _ in entry.items(str, '["3000", "8080:9000"]')], entry.origin())
 
 
-def connect_host(entry: Entry) -> tuple[int, ...]:
-    return localhost.host_ports([str(port) for port, _ in entry.items(int, "[5432]")], entry.origin())
+def connect_host(entry: Entry) -> tuple[localhost.HostPort, ...]:
+    wanted = '[5432, "5432:6432", "db:5432"]'
+    return localhost.host_ports([str(port) for port, _ in entry.items((int, str), wanted)], entry.origin())
 
 
 def bound(name: str) -> Callable[[Entry], int]:
@@ -210,12 +263,12 @@ def raw(entry: Entry) -> tuple[tuple[str, str], ...]:
     return ((entry.text("rules as a string, such as '(deny file-read* (subpath \"/opt\"))'"), entry.origin()),)
 
 
-def check_server(server: str, origin: str) -> str:
-    """*server* if it is `ADDRESS[:PORT]` of one name server, IPv6 with a port in brackets."""
-    rule = parse_address(server, origin)
+def name_server(text: str, origin: str) -> tuple[str, int]:
+    """Address and port of `ADDRESS[:PORT]`, IPv6 with a port in brackets."""
+    rule = parse_address(text, origin)
     if not rule.exact or rule.ports == ():
-        raise UsageError(f"{origin}: {quoted(server)} is not one server; write 192.0.2.53 or 192.0.2.53:5353")
-    return server
+        raise UsageError(f"{origin}: {quoted(text)} is not one server; write 192.0.2.53 or 192.0.2.53:5353")
+    return rule.network.text, rule.ports[0] if rule.ports else DNS_PORT
 
 
 def check_proxy(url: str, origin: str) -> str:

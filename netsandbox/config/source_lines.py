@@ -32,17 +32,28 @@ class _Walk:
         self.line = 1
         self.lines: dict[Path, int] = {}
         self.spans: dict[Path, tuple[int, int]] = {}
+        self.counts: dict[Path, int] = {}  # the index of the latest item of each list of tables
 
     def document(self) -> None:
         table: Path = ()
         while self.skip():
             if self.text[self.at] == "[":
-                self.advance(self.at + (2 if self.text.startswith("[[", self.at) else 1))
+                is_item = self.text.startswith("[[", self.at)
+                self.advance(self.at + (2 if is_item else 1))
                 table = self.key("]")
                 self.lines.setdefault(table, self.line)
+                if is_item:
+                    table = self.item(table)
                 self.advance(self.text.index("\n", self.at))
             else:
                 self.pair(table)
+
+    def item(self, tables: Path) -> Path:
+        """The path of the next table in the list *tables*."""
+        self.counts[tables] = self.counts.get(tables, -1) + 1
+        path = (*tables, self.counts[tables])
+        self.lines[path] = self.line
+        return path
 
     def pair(self, table: Path) -> None:
         path = table + self.key("=")

@@ -14,6 +14,14 @@ from netsandbox.errors import HostError
 from netsandbox.runtime.private_file import digest, replace
 
 
+def named_host(pattern: str) -> bytes:
+    """Instead of a content: that a tool's file names this host, whatever else is in it."""
+    return b"\0host " + pattern.encode("utf-8", "surrogateescape")
+
+
+_FOLDER = b"\0folder"  # instead of a content
+
+
 def is_trusted(path: str, data: bytes) -> bool:
     """Whether the user trusts *data* at *path*; every failure means no (INV-1)."""
     try:
@@ -30,6 +38,28 @@ def trust(path: str, data: bytes) -> None:
         replace(place, _content(path))
     except OSError as error:
         raise HostError(f"cannot note that {path} is trusted: {error.strerror}; check {trust_folder()}") from None
+
+
+def trust_folder_at(path: str, since: int) -> None:
+    """Trust what was in the folder at the time *since*, in nanoseconds, and what is put there until a session that
+    began later can write there."""
+    trust(path, _FOLDER)
+    os.utime(_record(path, _FOLDER), ns=(since, since))
+
+
+def trusted_since(path: str) -> int:
+    """When the user trusted the folder *path*, or one above it, for the last time, in nanoseconds; 0 for never."""
+    latest = 0
+    while path != "/":
+        record = _record(path, _FOLDER)
+        try:
+            with open(record, "rb") as file:
+                if file.read() == _content(path):
+                    latest = max(latest, os.fstat(file.fileno()).st_mtime_ns)
+        except OSError:
+            pass
+        path = os.path.dirname(path)
+    return latest
 
 
 def distrust(path: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from netsandbox_portmap.localhost_settings import LocalhostSettings
+from netsandbox_portmap.localhost_settings import HostPort, LocalhostSettings
 
 from netsandbox.config import document
 from netsandbox.config.document import read_layer
@@ -60,7 +60,9 @@ listening_port_count = 50
 listening_loopback = "127.0.0.2"
 port_pool = [30000, 31999]
 publish = ["3000", "8080:9000"]
-connect_host = [6379, 5432, 6379]
+gateway_port = 7979
+keep_host = true
+connect_host = [6379, 5432, 6379, '99:db:98']
 
 [session]
 name = "shop"
@@ -101,7 +103,9 @@ def test_everything_that_a_file_may_say(written):
         "device": "127.0.0.2",
         "pool": (30000, 31999),
         "publish": ((3000, None), (8080, 9000)),
-        "connect_host": (5432, 6379),
+        "connect_host": (HostPort(99, 98, "db"), HostPort(5432), HostPort(6379)),
+        "gateway_port": 7979,
+        "keep_host": True,
     }
 
 
@@ -199,7 +203,9 @@ def test_an_empty_or_absent_list_denies_everything(written, text):
         ("[localhost]\npublish = ['3000:']\n", 2, "no number"),
         ("[localhost]\npublish = ['3000:1:2']\n", 2, "no number"),
         ("[localhost]\npublish = ['3000', '3000:9000']\n", 2, "named twice"),
-        ("[localhost]\nconnect_host = ['5432']\n", 2, "wrong type"),
+        ("[localhost]\nconnect_host = [5432.5]\n", 2, "wrong type"),
+        ("[localhost]\nconnect_host = ['db:']\n", 2, "no number"),
+        ("[localhost]\nconnect_host = ['host.example:5432']\n", 2, "no port to reach"),
         ("[localhost]\nconnect_host = 5432\n", 2, "wrong type"),
         ("[localhost]\nconnect_host = [0]\n", 2, "no number"),
         ("[localhost]\nconnect_host = [-5]\n", 2, "no number"),
@@ -289,7 +295,10 @@ def test_any_text_is_settings_or_a_usage_error(written, text):
     assert "; " in message
 
 
-MADE_OTHERWISE = ("kept", "ignored", "bounds", "localhost", "profiles", "registry_tools", "notes")
+MADE_OTHERWISE = (
+    *("kept", "ignored", "bounds", "localhost", "profiles", "registry_tools", "notes"),
+    *("mode_origin", "bounded", "narrowed"),
+)
 
 
 def test_every_setting_has_a_key():

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from netsandbox_portmap.localhost_settings import HostPort
 
 from netsandbox.config.document import layer_of
 from netsandbox.config.json_document import NAMES, _Walk, parsed_json
@@ -52,7 +53,7 @@ def test_every_name_of_the_example_is_understood_with_its_line(monkeypatch: pyte
         "allow_write": [("/project/build", "7"), ("/project/dist", "7")],
         "allow_execute": [("/project/scripts", "9")],
     }
-    assert said["localhost", "connect_host"] == (5432, 9000)
+    assert said["localhost", "connect_host"] == (HostPort(5432), HostPort(9000))
     assert said["shell", "set_env"] == (("CUSTOM_VAR", "value // no comment"),)
     assert layer.values["localhost", "connect_host"].items == (
         (9000, "/project/.claude-sandbox.json:12"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from netsandbox_portmap.localhost_settings import HostPort
 
 from netsandbox.config.document import layer_of
 from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.keys import KEYS
 from netsandbox.config.layer import Layer
-from netsandbox.config.merging import file_settings, merge
+from netsandbox.config.merging import WIDTHS, file_settings, merge
+from netsandbox.frozen import copy_with
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.variables import Layer as VariableLayer
@@ -33,7 +35,7 @@ def test_lists_add_up_from_the_lowest_to_the_highest() -> None:
         layer("[network]\nallow_domains = ['b.test']\n[localhost]\nconnect_host = [1, 3]\n", "high"),
     )
     assert [(rule.text, rule.origin) for rule in found.allow_domains] == [("a.test", "low:2"), ("b.test", "high:2")]
-    assert found.localhost.connect_host == (1, 2, 3)
+    assert found.localhost.connect_host == (HostPort(1), HostPort(2), HostPort(3))
 
 
 def test_of_other_values_the_highest_is_taken() -> None:
@@ -191,3 +193,92 @@ def test_limits_are_the_highest_files() -> None:
     )
     assert found.bounds == Bounds(connections=20, idle_seconds=5)
     assert [name for name, _ in found.ignored] == ["limits.log_megabytes"]
+
+
+MODES = ("offline", "localhost", "filtered", "online")
+RULE = "allow_domains = ['a.test']\n"
+
+
+def network(*lines: str) -> str:
+    return "[network]\n" + "".join(lines)
+
+
+def mode(name: str) -> str:
+    return f"mode = '{name}'\n"
+
+
+@pytest.mark.parametrize(
+    ("layers", "wanted", "origin"),
+    [
+        ([network(mode("offline")), network(RULE)], "filtered", "f1:2"),
+        ([network(mode("localhost")), network("allow_addresses = ['192.0.2.1']\n")], "filtered", "f1:2"),
+        ([network(RULE), network(mode("offline"))], "offline", "f1:2"),
+        ([network(mode("offline"), RULE)], "offline", "f0:2"),
+        ([network(mode("localhost"), RULE)], "filtered", "f0:3"),
+        ([network(RULE), network(mode("localhost"))], "localhost", "f1:2"),
+        ([network(mode("online")), network(RULE)], "online", "f0:2"),
+        ([network(mode("offline")), network("allow_domains = []\n")], "offline", "f0:2"),
+        ([network(mode("offline")), network(RULE), network(mode("online"))], "online", "f2:2"),
+        ([network(RULE)], None, ""),
+    ],
+)
+def test_the_nearest_layer_that_sets_a_mode_or_allows_something_decides(
+    layers: list[str], wanted: str | None, origin: str
+) -> None:
+    found = joined(*(layer(text, f"f{at}") for at, text in enumerate(layers)))
+    assert (found.mode, found.mode_origin) == (wanted, origin)
+
+
+def test_rules_of_an_untrusted_layer_lift_nothing() -> None:
+    for text in (network(RULE), network(mode("localhost"), RULE)):
+        found = joined(layer(network(mode("offline"))), layer(text, trusted=False))
+        assert found.mode in ("offline", "localhost")
+        assert found.allow_domains == ()
+
+
+def organisation(text: str) -> Layer:
+    return copy_with(layer(text, "org"), bounds=True)
+
+
+@pytest.mark.parametrize("bound", MODES)
+@pytest.mark.parametrize("own", MODES)
+def test_no_layer_is_wider_than_the_organisations(bound: str, own: str) -> None:
+    found = joined(organisation(network(mode(bound))), layer(network(mode(own)), "mine"))
+    is_wider = WIDTHS[own] > WIDTHS[bound]
+    assert found.mode == (bound if is_wider else own)
+    assert found.bounded == (("mode", bound, "org:2"),)
+    assert found.narrowed == (
+        (f"mine:2: network.mode {own} is wider than org:2 allows, so {bound} holds; leave it out",) if is_wider else ()
+    )
+
+
+def test_the_organisations_modes_bound_rules_and_files_too() -> None:
+    closed = organisation(network(mode("offline")) + "[filesystem]\nmode = 'project'\n")
+    found = joined(closed, layer(network(RULE) + "[filesystem]\nmode = 'open'\n", "mine"))
+    assert (found.mode, found.mode_origin, found.files_mode) == ("offline", "org:2", "project")
+    assert len(found.narrowed) == 2
+    assert joined(organisation(network(RULE)), layer(network(mode("online")))).mode == "online", "no mode bounds none"
+    assert joined(organisation(network(mode("filtered"))), layer(network(RULE))).narrowed == ()
+
+
+def nearest_word(layers: list[tuple[str | None, bool, bool]]) -> str | None:
+    """The rule of docs/policy.md, from the nearest layer down: mode, whether there are rules, whether it is trusted."""
+    is_lifted = False
+    for own, has_rules, trusted in reversed(layers):
+        allows = has_rules and trusted
+        counts = own is not None and (trusted or own in ("offline", "localhost"))
+        is_closed = own == "offline" or (own == "localhost" and not allows)
+        if counts:
+            return "filtered" if (is_closed and is_lifted) or (own == "localhost" and allows) else own
+        is_lifted = is_lifted or allows
+    return None
+
+
+@given(st.lists(st.tuples(st.sampled_from([None, *MODES]), st.booleans(), st.booleans()), max_size=5))
+def test_the_mode_is_that_of_the_nearest_word(layers: list[tuple[str | None, bool, bool]]) -> None:
+    made = [
+        layer(network(mode(own) if own else "", RULE if has_rules else "proxy_env = true\n"), trusted=trusted)
+        for own, has_rules, trusted in layers
+    ]
+    found = joined(*made)
+    assert found.mode == nearest_word(layers)

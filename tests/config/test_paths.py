@@ -15,12 +15,14 @@ from netsandbox.config.paths import (
     is_about_folder,
     is_list,
     list_file,
+    profile_folder,
     project_files,
     rules_file,
     trust_folder,
     user_file,
     user_files,
 )
+from netsandbox.errors import UsageError
 from netsandbox.paths import config_home
 from netsandbox.runtime.protection import make_folders
 
@@ -122,3 +124,17 @@ def test_the_name_of_a_list_is_the_beginning_of_a_hash_of_its_folder(folder: str
     path = list_file(folder)
     assert path is not None
     assert os.path.basename(path) == hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+
+
+def test_a_variable_names_another_folder_of_profiles(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert profile_folder() == str(Path(config_home(), "profiles"))
+    monkeypatch.setenv("NETSANDBOX_PROFILE_DIR", "")
+    assert profile_folder() == str(Path(config_home(), "profiles"))
+    (homes / "shared").mkdir()
+    monkeypatch.setenv("NETSANDBOX_PROFILE_DIR", str(homes / "shared"))
+    assert profile_folder() == str(homes / "shared")
+    monkeypatch.chdir(homes)
+    for wrong in ("shared", str(homes / "missing")):
+        monkeypatch.setenv("NETSANDBOX_PROFILE_DIR", wrong)
+        with pytest.raises(UsageError, match="is no folder by its whole path; correct or unset the variable"):
+            profile_folder()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netsandbox.config.readers import check_profile, check_proxy, check_server, waiting
+from netsandbox.config.readers import check_profile, check_proxy, name_server, waiting
 from netsandbox.errors import UsageError
 
 
@@ -35,13 +35,14 @@ def test_an_invalid_proxy_is_refused_without_showing_a_password(text):
 
 
 def test_a_server_is_one_address():
-    assert check_server("192.0.2.53:5353", "--upstream-dns") == "192.0.2.53:5353"
+    assert name_server("192.0.2.53:5353", "--upstream-dns") == ("192.0.2.53", 5353)
+    assert name_server("2001:db8::53", "--upstream-dns") == ("2001:db8::53", 53)
 
 
 @pytest.mark.parametrize("text", ["", "ns.test", "192.0.2.53 192.0.2.54", "192.0.2.53:0"])
 def test_a_text_that_is_not_one_server_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        check_server(text, "--upstream-dns")
+        name_server(text, "--upstream-dns")
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "99999999", "soon", ""])
@@ -56,3 +57,26 @@ def test_a_profile_is_named_by_letters_digits_and_dashes(name: str) -> None:
     assert check_profile("my-profile_2", "--profile") == "my-profile_2"
     with pytest.raises(UsageError):
         check_profile(name, "--profile")
+
+
+def test_budgets_need_no_trust_and_add_up() -> None:
+    from netsandbox.config.document import layer_of
+    from netsandbox.config.merging import file_settings, merge
+
+    own = layer_of("own.toml", b'[network]\nbudgets = ["10MB"]\n')
+    project = layer_of("project.toml", b'[network]\nbudgets = [\n  "a.test=1MB",\n  "up=1kB",\n]\n', trusted=False)
+    settings = file_settings(merge([own, project]))
+    assert sorted(settings.budgets) == [
+        ("10MB", "own.toml:2"),
+        ("a.test=1MB", "project.toml:3"),
+        ("up=1kB", "project.toml:4"),
+    ]
+    assert settings.ignored == ()
+
+
+@pytest.mark.parametrize("value", ['["a.test"]', '["a.test=1"]', "[1]", '"10MB"'])
+def test_a_list_that_holds_no_budgets_is_an_error_with_its_line(value: str) -> None:
+    from netsandbox.config.document import layer_of
+
+    with pytest.raises(UsageError, match=r"^f\.toml:2: .*; "):
+        layer_of("f.toml", f"[network]\nbudgets = {value}\n".encode())

@@ -50,7 +50,8 @@ def test_each_thing_is_on_its_line():
         ("network", "allow", 5, 1): 12,
         ("network", "quoted key"): 14,
         ("network", "inline", "y", 1): 16,
-        ("list", "k"): 18,
+        ("list", 0): 17,
+        ("list", 0, "k"): 18,
         ("a", "c d"): 19,
         ("a", "c d", "z"): 20,
     }

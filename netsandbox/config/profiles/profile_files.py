@@ -7,13 +7,17 @@ not depend on the current folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from netsandbox.config.paths import PROJECT_FILES, is_profile_name, profile_folder, project_folders
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
-from netsandbox.runtime.option_parser import after_dashes
-from netsandbox.text import quoted
+from netsandbox.paths import is_program
+from netsandbox.text import quoted, shell_quoted, single_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.runtime.option_parser import Parsed
 
 BUILT_IN_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
 PROJECT_FOLDERS = (".netsandbox/profiles", ".sandbox/profiles")
@@ -111,19 +115,28 @@ def unknown_profile(name: str, origin: str = "") -> UsageError:
     """The error for a profile that does not exist. *origin*: file and line that name it; empty for the command line."""
     near = nearest(name)
     advice = f"did you mean {near}?" if near else "see `netsandbox profile list`"
+    if "://" in name:
+        advice = "put a rule for requests into quotes: --allow-http 'GET https://api.example.com/v1/**'"
     return UsageError(f"{origin + ': ' if origin else ''}unknown profile {quoted(name)}; {advice}")
 
 
-def unknown_argument(words: Sequence[str], at: int) -> UsageError:
-    """The error for the argument at *at* of a command line. Mostly it is a command whose `--` was forgotten."""
-    import shutil
+def unknown_argument(parsed: Parsed, at: int, command: str) -> UsageError:
+    """The error for the word at *at*, which is no profile. Mostly it is a command whose `--` was forgotten."""
+    from netsandbox.runtime.option_advice import with_dashes
 
-    start = at
-    if shutil.which(words[at]) is None:
-        if nearest(words[at]) is not None:
-            return unknown_profile(words[at])
-        start = next((place for place in range(at - 1, -1, -1) if shutil.which(words[place])), at)
-    return UsageError(f"unknown profile {quoted(words[at])}; {after_dashes('netsandbox run', words[start:])}")
+    words, name = parsed.words, quoted(parsed.words[at])
+    start = next((place for place in range(at, -1, -1) if is_program(words[place])), None)
+    near = nearest(words[at])
+    is_profile = parsed.command and is_program(parsed.command[0])  # it was meant to be one, since a command follows
+    if start is not None and not is_profile and (start == at or near is None):
+        return UsageError(f"{name} is no profile; {with_dashes(command, parsed.arguments, parsed.places[start])}")
+    if words[at].partition("=")[0].isidentifier() and "=" in words[at]:
+        return UsageError(f"{name} is no profile; to set a variable write `-- env {shell_quoted(words[at])} CMD`")
+    if " " in words[at] and is_program(words[at].partition(" ")[0]):  # the quotes were too many
+        return UsageError(f"{name} is no profile; to run a command write `{command} -- {single_line(words[at])}`")
+    if near is None and parsed.command is None:
+        return UsageError(f"{name} is neither a profile nor a program; check its spelling, or see `{command} --help`")
+    return unknown_profile(words[at])
 
 
 def nearest(name: str) -> str | None:

@@ -2,8 +2,8 @@
 
 The command can read the user's file that names a registry, although it may hold secrets: the tool needs it to use the
 registry. If only a project's file, or a file that a session may have written, names a registry, it is used after the
-user has trusted that file (`netsandbox trust .npmrc`) with the content that was read. A program that a session may have
-written is not run before it is trusted.
+user has trusted that file to name this host (`netsandbox trust .npmrc`). A program that a session may have
+written is not run before its folder is trusted.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 
-from netsandbox.config.cache import fingerprint
 from netsandbox.config.layer import Layer, Setting
 from netsandbox.config.profiles.profile import Library
 from netsandbox.config.profiles.profile_files import own
 from netsandbox.config.registries.lookup import Registry, ToolRegistries, hosts, recall
-from netsandbox.config.trust import is_trusted
+from netsandbox.config.trust import is_trusted, named_host
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import home, short
@@ -29,7 +28,6 @@ from netsandbox.policy.rules import parse_domain
 
 PLACE = ("network", "allow_domains")
 SHOWN = ("filesystem", "allow_read")
-_MAX_FILE_SIZE = 1 << 20  # as `registries.discovery` has it
 PROGRESS_SECONDS = 1.0
 
 
@@ -48,9 +46,9 @@ def registry_rules(tool: str, environment: Mapping[str, str]) -> RegistryRules:
     rules: list[DomainRule] = []
     shown: dict[str, PathRule] = {}
     notes = list(found.notes)
-    untrusted = [(f"what it calls the registry of {tool}", f"{path}:1") for path in found.untrusted_programs]
+    untrusted = [(f"the registry that {tool} in it names", f"{path}:1") for path in found.untrusted_places]
     for each in found.registries:
-        if each.project and not _is_trusted(each, found, environment):
+        if each.project and not _is_trusted(each, found):
             untrusted.append((each.pattern, each.origin))
             continue
         origin, file = f"{tool} ({short(each.origin)})", _file(each, found)
@@ -73,26 +71,6 @@ def _layer(tool: str, rules: list[DomainRule], shown: list[PathRule]) -> Layer:
     return Layer(tool, values)
 
 
-def project_registries(tool: str, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Registries that only the project's files name: pattern, file and origin of each."""
-    found = _registries(tool, environment)
-    return [
-        (each.pattern, file, each.origin)
-        for each in found.registries
-        if each.project and (file := _file(each, found)) is not None
-    ]
-
-
-def untrusted_programs(tool: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The programs that would be queried if the user trusted them."""
-    return _registries(tool, environment).untrusted_programs
-
-
-def files_of(tool: str, environment: Mapping[str, str]) -> frozenset[str]:
-    """The files that the registries of *tool* depend on."""
-    return frozenset(name for name, _ in _registries(tool, environment).inputs if name[:1] == "/")
-
-
 def _registries(tool: str, environment: Mapping[str, str]) -> ToolRegistries:
     folder = os.getcwd()
     known = recall(tool, os.path.realpath(folder), environment, home())
@@ -108,42 +86,21 @@ def _file(registry: Registry, found: ToolRegistries) -> str | None:
     return max(named, key=len, default=None)
 
 
-def _is_trusted(registry: Registry, found: ToolRegistries, environment: Mapping[str, str]) -> bool:
-    """Whether the user trusts the file, with the content, that *found* was read from; every failure means no
-    (INV-1)."""
+def _is_trusted(registry: Registry, found: ToolRegistries) -> bool:
+    """Whether the user trusts the file to name this host. Its other content opens nothing, so it may change."""
     path = _file(registry, found)
-    if path is None:
-        return False
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
-            data = file.read(_MAX_FILE_SIZE + 1)
-    except OSError:
-        return False
-    return is_trusted(path, data) and dict(found.inputs).get(path) == fingerprint(path, environment)
+    return path is not None and is_trusted(path, named_host(registry.pattern))
 
 
 def registries_of(path: str) -> list[tuple[str, str, str]]:
-    """Tool, host and place of each registry that only *path* names."""
-    wanted = os.path.realpath(path)
-    return [
-        (tool, host, origin)
-        for tool in _tools()
-        for host, file, origin in project_registries(tool, os.environ)
-        if os.path.realpath(file) == wanted
-    ]
-
-
-def tools_run_from(path: str) -> list[str]:
-    """The tools that would be queried by running the program at *path*."""
-    wanted = os.path.abspath(path)
-    return [tool for tool in _tools() if wanted in untrusted_programs(tool, os.environ)]
-
-
-def is_used_by_tools(path: str) -> bool:
-    """Whether tools are searched there or have their settings there, whatever its content."""
-    wanted = os.path.abspath(path)
-    return any(wanted in files_of(tool, os.environ) for tool in _tools())
+    """Tool, host and place of each registry that only *path* names, as far as the user does not trust it yet."""
+    wanted, listed = os.path.realpath(path), []
+    for tool in _tools():
+        found = _registries(tool, os.environ)
+        for each in found.registries:
+            if each.project and not _is_trusted(each, found) and os.path.realpath(_file(each, found) or "") == wanted:
+                listed.append((tool, each.pattern, each.origin))
+    return listed
 
 
 def _tools() -> Iterator[str]:

@@ -12,21 +12,21 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from netsandbox.config.commands import PROFILES
 from netsandbox.config.document import check_short, parsed, read
 from netsandbox.config.keys import KEYS
-from netsandbox.config.layer import Layer
-from netsandbox.config.merging import merge
+from netsandbox.config.layer import Layer, Setting
+from netsandbox.config.merging import MODE, RULES, merge
 from netsandbox.config.paths import is_profile_name, project_folders
 from netsandbox.config.profiles.profile import Library, Profile, profile_of
 from netsandbox.config.profiles.profile_files import BASE, PROJECTS, YOURS, ProfileFile, find, own, unknown_profile
 from netsandbox.config.trust import is_trusted
 from netsandbox.frozen import frozen
-from netsandbox.policy.policy import FILTERED
+from netsandbox.policy.policy import CLOSED, FILTERED
 
 NAMED = ("sandbox", "profiles")
 AUTO_DETECT = ("profiles", "auto_detect")
 DETECT = ("profiles", "detect")
-MODE = ("network", "mode")
 
 
 @frozen
@@ -37,6 +37,7 @@ class ProfileRequest:
     detect: bool = True
     mode: str | None = None
     query_tools: bool = True  # for their registries, if these are needed
+    command: str = ""  # its name, if that selects a profile
 
 
 @frozen
@@ -75,7 +76,7 @@ def select_profiles(files: Sequence[Layer], request: ProfileRequest) -> Selectio
     """*files* from the lowest to the highest, with the profiles between them."""
     library = Library()
     profiles = own()
-    choices = [*_base(profiles), *_detected(files, request, profiles, library), *_named(files)]
+    choices = [*_detected(files, request, profiles, library), *_base(profiles), *_named(files)]
     choices += [ProfileChoice(name, "named on the command line", len(files)) for name in request.names]
     choices = _highest(choices)
     used = [(choice.level, _load(choice, library)) for choice in choices]
@@ -99,9 +100,9 @@ def select_profiles(files: Sequence[Layer], request: ProfileRequest) -> Selectio
 
 
 def _highest(choices: Sequence[ProfileChoice]) -> list[ProfileChoice]:
-    """Each profile once, at its highest level."""
+    """Each profile once, at its highest level, and those that close the network above the others there."""
     kept: dict[str, ProfileChoice] = {}
-    for choice in sorted(choices, key=lambda choice: choice.level):
+    for choice in sorted(choices, key=lambda choice: (choice.level, choice.name in CLOSED)):
         kept.pop(choice.name, None)
         kept[choice.name] = choice
     return list(kept.values())
@@ -115,9 +116,7 @@ def detection_rules(
     setting = merge(files).values.get(DETECT)
     rows: Any = setting.value if setting is not None else ()
     for name, names, origin in rows:
-        if find(name) is None:
-            raise unknown_profile(name, origin)
-        rules[name] = names
+        rules[_existing(name, origin).name] = names
     return rules
 
 
@@ -162,8 +161,12 @@ def _detected(
     setting = merge(files).values.get(AUTO_DETECT)
     if not request.detect or (setting is not None and setting.value is False):
         return []
-    found = detected(detection_rules(files, profiles, library), project_folders())
-    return [ProfileChoice(name, f"detected by {file}", 0) for name, file in found.items()]
+    rules = detection_rules(files, profiles, library)
+    found = detected(rules, project_folders())
+    by_name = PROFILES.get(request.command, "")
+    if rules.get(by_name):  # a configuration file may say that it is never detected
+        found.setdefault(by_name, f"the command {request.command}")
+    return [ProfileChoice(name, f"detected by {what}", 0) for name, what in found.items()]
 
 
 def _named(files: Sequence[Layer]) -> list[ProfileChoice]:
@@ -178,10 +181,25 @@ def _named(files: Sequence[Layer]) -> list[ProfileChoice]:
     return choices
 
 
-def _load(choice: ProfileChoice, library: Library) -> ActiveProfile:
-    found = find(choice.name) if is_profile_name(choice.name) else None
+def check_names(files: Iterable[Layer]) -> None:
+    """Raise an error for a profile that a file names, or sets the detection of, and that does not exist."""
+    for layer in files:
+        for key in (NAMED, DETECT):
+            setting = layer.values.get(key)
+            rows: Any = setting.value if setting is not None else ()
+            for row in rows:
+                _existing(row[0], row[-1])
+
+
+def _existing(name: str, origin: str) -> ProfileFile:
+    found = find(name) if is_profile_name(name) else None
     if found is None:
-        raise unknown_profile(choice.name, choice.origin)
+        raise unknown_profile(name, origin)
+    return found
+
+
+def _load(choice: ProfileChoice, library: Library) -> ActiveProfile:
+    found = _existing(choice.name, choice.origin)
     if found.owner != PROJECTS:
         document, lines = library.tables(found.name, found.path)
         trusted = choice.trusted
@@ -200,9 +218,16 @@ def _mode(groups: list[list[ActiveProfile]], files: Sequence[Layer], request: Pr
         return request.mode
     layers: list[Layer] = []
     for level, group in enumerate(groups):
-        layers += [*(each.profile.layer for each in group), *files[level : level + 1]]
+        for each in group:
+            layers += [each.profile.layer] + [_SOME_RULES] * bool(
+                each.profile.registries and each.profile.layer.trusted
+            )
+        layers += files[level : level + 1]
     setting = merge(layers).values.get(MODE)
     return None if setting is None else setting.value
+
+
+_SOME_RULES = Layer("", {RULES[0]: Setting(("the registries of a tool",), (("", ""),))})  # before the tool is queried
 
 
 class _Registries:

@@ -12,13 +12,11 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from netsandbox.config.cache import fingerprint, with_prefix
-from netsandbox.config.document import read as read_document
 from netsandbox.config.paths import trust_folder
 from netsandbox.config.registries import provenance, query_sandbox, tool_process
 from netsandbox.config.registries.readers import BadFile
 from netsandbox.config.registries.urls import NotExpanded, expand
 from netsandbox.config.trust import is_trusted
-from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.text import single_line
 
@@ -118,7 +116,7 @@ class Discovery:
         self.complete = True
         self.notes: list[str] = []
         self.inputs: dict[str, str] = {}
-        self.untrusted_programs: list[str] = []
+        self.untrusted_places: list[str] = []
         self._environment = environment
         # The project begins at the highest folder that is a repository, if any is.
         roots = [each for each in self.folders_upward() if os.path.lexists(os.path.join(each, ".git"))]
@@ -211,25 +209,21 @@ class Discovery:
         return next(iter(self._programs(name)), None)
 
     def trusted_program(self, name: str) -> str | None:
-        """The first program of that name that no session can have written. If there is none, another one is recorded as
-        untrusted."""
+        """The first program of that name that no session can have written. If there is none, the folder of the first
+        one is recorded as untrusted."""
         found = list(self._programs(name))
         for path in found:
-            if self._can_be_run(path):
+            if self._place_to_trust(path) is None:
                 return path
-        self.untrusted_programs += [path for path in found[:1] if path not in self.untrusted_programs]
-        return None
+        return next((path for path in found[:1] if self.trusts_program(path)), None)
 
     def trusts_program(self, path: str) -> bool:
-        """Whether the program is older than the first session, or the user trusts its content."""
-        self._record(path)
-        if provenance.is_old_program(path):
-            return True
-        self._record(trust_folder())
-        try:
-            return is_trusted(path, read_document(path, regular=True))
-        except NetsandboxError:
-            return False
+        """Whether no session can have written the program, nor its interpreter if it is a script. Otherwise the folder
+        that the user would have to trust is recorded."""
+        place = self._place_to_trust(path)
+        if place is not None and place not in self.untrusted_places:
+            self.untrusted_places.append(place)
+        return place is None
 
     def query(self, name: str, *arguments: str, **variables: str) -> str:
         """The output of the tool; empty if there is no such tool."""
@@ -275,14 +269,18 @@ class Discovery:
             if os.access(path, os.X_OK) and os.path.isfile(path) and not tool_process.is_inside(path, self._project):
                 yield path
 
-    def _can_be_run(self, path: str) -> bool:
-        """Whether the program is trusted, and its interpreter too if it is a script."""
-        if not self.trusts_program(path):
-            return False
+    def _place_to_trust(self, path: str) -> str | None:
+        """The folder that the user would have to trust for the program or its interpreter; None if there is none."""
+        self._record(path)
         interpreter = provenance.interpreter(path)
         if interpreter and not interpreter.startswith("/"):
             interpreter = self.program(interpreter) or ""
-        return not interpreter or self.trusts_program(interpreter)
+        for each in filter(None, (path, interpreter)):
+            place = provenance.untrusted_place(each, self._environment)
+            if place is not None:
+                self._record(trust_folder())
+                return place
+        return None
 
     def _is_foreign(self, path: str, data: bytes) -> bool:
         """Whether the file is inside the project, or belongs to neither the user nor the system. A home that is also

@@ -81,7 +81,6 @@ def maven_default(discovery: Discovery) -> list[Setting]:
     for name in names[:1]:
         path = os.path.join(folder, name)
         if not discovery.trusts_program(path):
-            discovery.untrusted_programs.append(path)
             return []
         model = _packed_model(path)
         if model is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from netsandbox.config.registries.discovery import Discovery, Setting
 
-_KIND = "registries 1"
+_KIND = "registries 2"
 _SECONDS = {True: 7 * 86400, False: 600}  # by `complete`: a tool's default can change without a trace
 
 
@@ -37,7 +37,7 @@ class ToolRegistries:
     registries: tuple[Registry, ...]
     notes: tuple[str, ...]  # what was skipped and what to do about it, a line each
     inputs: tuple[tuple[str, str], ...]  # each examined file and variable, and its fingerprint
-    untrusted_programs: tuple[str, ...] = ()  # a session may have written them: not run before the user trusts them
+    untrusted_places: tuple[str, ...] = ()  # folders of programs that are not run before the user trusts them
     complete: bool = True  # False if a query failed, so that it is tried again soon
 
     def patterns(self, *, project: bool = False) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def hosts(tool: str, folder: str, environment: Mapping[str, str], home: str) -> 
     if found is None:
         found = discover(tool, folder, environment, home)
         registries = tuple((each.pattern, each.origin, each.project) for each in found.registries)
-        value = (registries, found.notes, found.inputs, found.untrusted_programs, found.complete)
+        value = (registries, found.notes, found.inputs, found.untrusted_places, found.complete)
         inputs = tuple((cache.FINGERPRINT, name, then) for name, then in found.inputs)
         cache.store(_KIND, (tool, folder, home), value, inputs, _SECONDS[found.complete])
     return found
@@ -82,7 +82,7 @@ def discover(tool: str, folder: str, environment: Mapping[str, str], home: str) 
         tuple(registries),
         tuple(discovery.notes),
         tuple(discovery.inputs.items()),
-        tuple(discovery.untrusted_programs),
+        tuple(discovery.untrusted_places),
         discovery.complete,
     )
 

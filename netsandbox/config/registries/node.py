@@ -9,6 +9,8 @@ from netsandbox.config.registries.discovery import Discovery, Setting, SettingsF
 from netsandbox.config.registries.readers import npm_ini, pairs, table, text_at, toml, yaml
 
 REGISTRY = "registry"
+BROWSERS = "browsers"
+BROWSER_VARIABLES = tuple(f"PLAYWRIGHT_{name}_DOWNLOAD_HOST" for name in ("CHROMIUM", "FIREFOX", "WEBKIT"))
 SERVER = "npmRegistryServer"  # its name in yarn 2 and later
 _PREFIX = "npm_config_"
 
@@ -58,6 +60,13 @@ def _prefix_in(discovery: Discovery, user: str) -> str:
 def _option(discovery: Discovery, name: str) -> str:
     variables = sorted(discovery.variables(_PREFIX).items(), reverse=True)
     return next((value for key, value in variables if key[len(_PREFIX) :].lower() == name), "")
+
+
+def playwright_default(discovery: Discovery) -> list[Setting]:
+    """The hosts that Playwright prints; only one that is installed outside the project is run."""
+    lines = discovery.query("playwright", "install", "--dry-run").split("\n")
+    urls = [word for line in lines for word in line.split()[-1:] if word.startswith(("http://", "https://"))]
+    return [Setting(BROWSERS, url, "playwright install --dry-run") for url in urls]
 
 
 def yarnrc(file: SettingsFile) -> Iterator[Setting]:

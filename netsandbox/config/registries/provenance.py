@@ -1,22 +1,31 @@
 """Provenance: whether a file is the user's own, or a session may have written it.
 
-A session on Linux may write nearly everywhere in the user's home, so a file there is used only if
+A file is the user's if for it, for each link to it, and for each folder on the way that could have been moved
 
-1. the user can write neither it nor any folder on the way to it: it is the system's, or
-2. it is older than the first session of this user: the file, each link to it, and the folders on the way that a
-   session could have moved. The kernel sets this time (ctime) at every change, move and link, and nobody else can, or
-3. the user trusts its present content (`netsandbox trust FILE`), which is not checked here.
+1. no session could write there (`runtime.written_folders`), as in the toolchains and settings of a home, which the
+   mode `project` shows read-only; or
+2. it is older than the first session that could. The kernel sets this time (ctime) at every change, move and link, and
+   nobody else can; or
+3. the user trusts the folder that it lies in (`netsandbox trust FOLDER`), and since then it has not changed, or no
+   session could write there; or
+4. the user can write neither it nor any folder on the way to it: it is the system's.
 
-A session cannot move the folders above the configuration and the state, so their time does not matter.
+The content of one file can be trusted too (`netsandbox trust FILE`), which is not checked here. A file with a second
+name in another folder may have been written by that name, so it must be older than every session. A session cannot move
+the folders above the configuration and the state, so their time does not matter.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from netsandbox.paths import config_home, first_session, state_home
+from netsandbox.config.trust import trusted_since
+from netsandbox.paths import config_home, first_session, home, state_home
+from netsandbox.policy import shown_files
+from netsandbox.policy.file_rules import is_within
+from netsandbox.runtime.written_folders import ALWAYS, writers
 
 _MAX_LINKS = 40
 _SCRIPT_HEAD = 512
@@ -24,12 +33,18 @@ _SCRIPT_HEAD = 512
 
 def is_out_of_reach(path: str) -> bool:
     """Whether no session can have written the file at *path*."""
-    return _is_sound(path, with_folders=True)
+    return _written_step(path, with_folders=True) is None
 
 
-def is_old_program(path: str) -> bool:
-    """The same for a program. Its folder changes with every other tool in it, so its time does not matter."""
-    return _is_sound(path, with_folders=False)
+def untrusted_place(program: str, environment: Mapping[str, str]) -> str | None:
+    """The folder whose trust the program needs: that of its toolchain, or the nearest; None if it needs none. The time
+    of its folders does not matter, because they change with every other tool in them."""
+    step = _written_step(program, with_folders=False)
+    if step is None:
+        return None
+    own = os.path.realpath(home())
+    named = (*(f"{own}/{name}" for name in shown_files.TOOLCHAINS), *shown_files.moved_toolchains(environment))
+    return next((each for each in named if is_within(step, each) and step != each), os.path.dirname(step))
 
 
 def interpreter(path: str) -> str:
@@ -55,19 +70,41 @@ def interpreter_in(head: bytes) -> str:
     return words[0] if words else ""
 
 
-def _is_sound(path: str, *, with_folders: bool) -> bool:
+def _written_step(path: str, *, with_folders: bool) -> str | None:
+    """The first step on the way to *path* that a session may have made; None if there is none."""
+    step = path
     try:
         os.stat(path)  # it exists
         steps = list(_steps(os.path.abspath(path)))
         if not any(_is_writable(step) for step in steps):
-            return True
-        began = first_session()
-        if began is None:
-            return True
-        named = [step for step in steps if with_folders or not stat.S_ISDIR(os.lstat(step).st_mode)]
-        return all(os.lstat(step).st_ctime_ns < began for step in named if _is_movable(step))
+            return None
+        for step in steps:
+            if (with_folders or not stat.S_ISDIR(os.lstat(step).st_mode)) and _is_movable(step) and _is_new(step):
+                return step
+        return None
     except (OSError, ValueError):
+        return step
+
+
+def _is_new(step: str) -> bool:
+    state = os.lstat(step)
+    times = list(writers(step))
+    first = first_session() if _has_name_elsewhere(step, state) else None
+    if first is not None:
+        times.append((first, ALWAYS))
+    trusted = trusted_since(step) if times else 0
+    if state.st_ctime_ns < trusted:
         return False
+    return any(first <= state.st_ctime_ns and trusted <= last for first, last in times)
+
+
+def _has_name_elsewhere(path: str, state: os.stat_result) -> bool:
+    """Whether a file has a hard link in another folder. Those in its own folder, as rustup makes them, are as safe as
+    it is."""
+    if not stat.S_ISREG(state.st_mode) or state.st_nlink == 1:
+        return False
+    with os.scandir(os.path.dirname(path)) as entries:
+        return sum(entry.inode() == state.st_ino for entry in entries) < state.st_nlink
 
 
 def _steps(path: str) -> Iterator[str]:

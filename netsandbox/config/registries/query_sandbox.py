@@ -19,6 +19,7 @@ import sys
 
 from netsandbox import system
 from netsandbox.config.registries import tool_process
+from netsandbox.runtime.written_folders import forget_written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class QuerySandbox:
         from shutil import rmtree
 
         rmtree(self._base, ignore_errors=True)
+        forget_written(os.path.realpath(self._folder))
 
     @property
     def _folder(self) -> str:
@@ -109,19 +111,19 @@ def main() -> NoReturn:
 
     It exits as the command does, and with 1 if no session can be made.
     """
-    from netsandbox_portmap.localhost_settings import LocalhostSettings
+    from netsandbox_portmap.localhost_settings import HostPort, LocalhostSettings
 
-    from netsandbox.api import Sandbox
     from netsandbox.errors import NetsandboxError
     from netsandbox.policy.file_rules import FileRules
     from netsandbox.policy.policy import OFFLINE, Policy
     from netsandbox.runtime.inherited import exit_with
-    from netsandbox.settings import RunSettings
+    from netsandbox.session.launch import encoded, run_session
+    from netsandbox.settings import Command, RunSettings
 
     log, port, *command = sys.argv[1:]
     environment = variables(sys.stdin.buffer.read())
     null = os.open(os.devnull, os.O_RDWR)
-    ports = (int(port),) if port else ()
+    ports = (HostPort(int(port)),) if port else ()
     settings = RunSettings(
         mode=OFFLINE,
         proxy_env=False,
@@ -130,8 +132,8 @@ def main() -> NoReturn:
         files=FileRules(fresh_home=True),
     )
     try:
-        with Sandbox.deferred(lambda: Policy(mode=OFFLINE), settings) as box:
-            status = box.run(command, env=environment, stdin=null, stderr=null).returncode
+        inside = Command(command, encoded(environment.items()), (null, 1, null))
+        status = run_session(lambda: Policy(mode=OFFLINE), settings, inside).returncode
     except NetsandboxError:
         status = 1
     exit_with(status)

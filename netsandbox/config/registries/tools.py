@@ -104,6 +104,11 @@ TOOLS: dict[str, Tool] = {
         ),
         defaults=(_NPM_DEFAULT,),
     ),
+    "playwright": _tool(  # a variable for one browser is used before that for all
+        *(variable(name, name) for name in node.BROWSER_VARIABLES),
+        variable(node.BROWSERS, "PLAYWRIGHT_DOWNLOAD_HOST"),
+        defaults=(_default(node.playwright_default, node.BROWSERS),),
+    ),
     "pip": _tool(*_PIP, defaults=(_PIP_DEFAULT,), select=python.select_pip, follow=python.with_links),
     "uv": _tool(
         expanded(

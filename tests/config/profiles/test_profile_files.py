@@ -14,6 +14,7 @@ from netsandbox.config.profiles.profile_files import (
     unknown_argument,
     unknown_profile,
 )
+from netsandbox.runtime.option_parser import FLAG, Option, parse
 from tests.config.profiles.conftest import Scene
 
 ANY = '[network]\nmode = "offline"\n'
@@ -77,6 +78,12 @@ pytestmark = pytest.mark.usefixtures("scene")
         ("Python", "", "unknown profile 'Python'; did you mean python?"),
         ("dockerbuild", "", "unknown profile 'dockerbuild'; did you mean docker-build?"),
         ("xyzzy", "", "unknown profile 'xyzzy'; see `netsandbox profile list`"),
+        (
+            "https://a.test/",
+            "",
+            "unknown profile 'https://a.test/'; put a rule for requests into quotes: --allow-http 'GET"
+            " https://api.example.com/v1/**'",
+        ),
         ("nod", "f.toml:3", "f.toml:3: unknown profile 'nod'; did you mean node?"),
     ],
 )
@@ -89,23 +96,33 @@ def test_a_profile_of_ones_own_is_near_too(scene: Scene) -> None:
     assert str(unknown_profile("storefrnt")) == "unknown profile 'storefrnt'; did you mean storefront?"
 
 
-RUN = "to run a command write `netsandbox run [OPTIONS] --"
-
-
 @pytest.mark.parametrize(
-    ("words", "at", "message"),
+    ("arguments", "at", "message"),
     [
-        (["npm", "install"], 0, f"unknown profile 'npm'; {RUN} npm install`"),
-        (["node", "npm", "install"], 1, f"unknown profile 'npm'; {RUN} npm install`"),
-        (["sh", "-c", "a", "b", "c"], 0, f"unknown profile 'sh'; {RUN} sh -c a b …`"),
-        (["npm"], 0, f"unknown profile 'npm'; {RUN} npm …`"),
-        (["nod"], 0, "unknown profile 'nod'; did you mean node?"),
-        (["node", "pythn"], 1, "unknown profile 'pythn'; did you mean python?"),
-        (["node", "server.js"], 1, f"unknown profile 'server.js'; {RUN} node server.js`"),
-        (["xyzzy"], 0, f"unknown profile 'xyzzy'; {RUN} xyzzy …`"),
-        (["\x1b[1m"], 0, f"unknown profile '\\x1b[1m'; {RUN} \\x1b[1m …`"),
+        (
+            "npm run dev -- --port 1",
+            0,
+            "'npm' is no profile; to run a command write `x run -- npm run dev -- --port 1`",
+        ),
+        ("-q node npm install", 1, "'npm' is no profile; to run a command write `x run -q node -- npm install`"),
+        ("node server.js", 1, "'server.js' is no profile; to run a command write `x run -- node server.js`"),
+        ("npm -- npm ci", 0, "unknown profile 'npm'; did you mean pnpm?"),
+        ("nod", 0, "unknown profile 'nod'; did you mean node?"),
+        ("node pythn", 1, "unknown profile 'pythn'; did you mean python?"),
+        ("A=1 -- npm ci", 0, "'A=1' is no profile; to set a variable write `-- env A=1 CMD`"),
+        ("xyzzy", 0, "'xyzzy' is neither a profile nor a program; check its spelling, or see `x run --help`"),
+        ("xyzzy -- npm", 0, "unknown profile 'xyzzy'; see `netsandbox profile list`"),
+        ("\x1b[1m", 0, "'\\x1b[1m' is neither a profile nor a program; check its spelling, or see `x run --help`"),
     ],
 )
-def test_a_forgotten_pair_of_dashes_is_noticed(scene: Scene, words: list[str], at: int, message: str) -> None:
+def test_a_forgotten_pair_of_dashes_is_noticed(scene: Scene, arguments: str, at: int, message: str) -> None:
     scene.tool("node", "true")
-    assert str(unknown_argument(words, at)) == message
+    scene.tool("npm", "true")
+    parsed = parse(arguments.split(), (Option("quiet", FLAG, "q", "", ""),), "x run")
+    assert str(unknown_argument(parsed, at, "x run")) == message
+
+
+def test_a_command_in_quotes_is_noticed(scene: Scene) -> None:
+    scene.tool("npm", "true")
+    message = "'npm run dev' is no profile; to run a command write `x run -- npm run dev`"
+    assert str(unknown_argument(parse(["npm run dev"], (), "x run"), 0, "x run")) == message

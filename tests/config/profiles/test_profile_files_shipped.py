@@ -14,6 +14,7 @@ from netsandbox.config.profiles.profile_files import BUILT_IN, BUILT_IN_FOLDER, 
 from netsandbox.paths import home
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.home_paths import EVERYWHERE
+from netsandbox.policy.secret_rules import parse_secret
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = [each.name for each in listed(BUILT_IN_FOLDER, BUILT_IN)]
@@ -28,8 +29,9 @@ def profile(name: str) -> Profile:
 
 def test_the_shipped_profiles_are_these() -> None:
     assert " ".join(NAMES) == (
-        "agent-os aider base bun claude codex copilot docker-build gemini git-ssh git go gpg gradle java localhost "
-        "node offline online opencode pdm pipenv pnpm poetry python ruby rust uv yarn"
+        "agent-os aider base bun claude codex copilot docker-build filtered gemini git-ssh git go gpg gradle java "
+        "jupyter localhost nix node npm-publish offline online opencode pdm pipenv playwright pnpm poetry postgresql "
+        "python ruby rust uv yarn"
     )
 
 
@@ -108,6 +110,21 @@ def test_an_agent_gets_its_keys_and_its_vendors_hosts(name: str) -> None:
     assert values["shell", "pass_env"].items
     assert values["network", "allow_domains"].items
     assert not profile(name).registries
+
+
+@pytest.mark.usefixtures("scene")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_secret_is_offered_for_hosts_and_variables_of_the_profile(name: str) -> None:
+    """Where inspection is not installed, an agent's variable is passed as before."""
+    values = merge([profile(name).layer]).values
+    rules: Any = values["network", "secrets"].value if ("network", "secrets") in values else ()
+    assert not (rules and profile(name).detect)
+    for text, origin in rules:
+        rule = parse_secret(text, origin)
+        assert rule.is_optional
+        if name in AGENTS:
+            assert rule.name in [variable for variable, _ in values["shell", "pass_env"].items]
+            assert {host.text for host in rule.hosts} <= {host for host, _ in values["network", "allow_domains"].items}
 
 
 @pytest.mark.usefixtures("scene")

@@ -18,15 +18,13 @@ from netsandbox.config.profiles.registry_rules import (
     SHOWN,
     Progress,
     RegistryRules,
-    project_registries,
     registries_of,
     registry_rules,
-    tools_run_from,
 )
 from netsandbox.config.registries.lookup import recall
-from netsandbox.config.trust import distrust, trust
-from netsandbox.paths import session_state_home
+from netsandbox.config.trust import distrust, is_trusted, named_host, trust
 from tests.config.profiles.conftest import Scene
+from tests.rig.file_clock import begin_sessions, trust_place
 
 
 def rules(answer: RegistryRules) -> list[tuple[str, str]]:
@@ -81,16 +79,17 @@ def test_a_projects_file_does_not_count_and_hides_nothing(scene: Scene, cloned: 
     found = registry_rules("npm", os.environ)
     assert rules(found) == [("default.test:443", "npm (npm config get registry)")]
     assert found.untrusted == (("evil.test:443", f"{cloned}:1"),)
-    assert project_registries("npm", os.environ) == [("evil.test:443", str(cloned), f"{cloned}:1")]
 
 
-def test_once_trusted_it_counts_as_long_as_it_stays_as_it_is(scene: Scene, cloned: Path) -> None:
-    trust(str(cloned), cloned.read_bytes())
+def test_a_trusted_host_counts_whatever_else_is_in_the_file(scene: Scene, cloned: Path) -> None:
+    trust(str(cloned), named_host("evil.test:443"))
     assert ("evil.test:443", "npm (~/project/.npmrc:1)") in rules(registry_rules("npm", os.environ))
-    cloned.write_text("registry=https://worse.test/\n")
+    cloned.write_text("# new\nregistry=https://evil.test/other\n@me:registry=https://worse.test/\n")
     found = registry_rules("npm", os.environ)
-    assert [text for text, _ in rules(found)] == ["default.test:443"]
+    assert [text for text, _ in rules(found)] == ["evil.test:443", "default.test:443"]
     assert [host for host, _ in found.untrusted] == ["worse.test:443"]
+    elsewhere = scene.file("deep/.npmrc", "registry=https://evil.test/\n")
+    assert not is_trusted(str(elsewhere), named_host("evil.test:443")), "nor for another file"
 
 
 def test_a_file_that_is_put_back_after_it_was_read_does_not_count(
@@ -98,7 +97,7 @@ def test_a_file_that_is_put_back_after_it_was_read_does_not_count(
 ) -> None:
     """The trusted content is there when it is looked at, but the answer is from another one."""
     good = b"registry=https://evil.test/\n"
-    trust(str(cloned), good)
+    trust(str(cloned), named_host("evil.test:443"))
     cloned.write_text("registry=https://worse.test/\n")
     registry_rules("npm", os.environ)
     recalled = recall("npm", os.path.realpath("."), os.environ, str(scene.home))
@@ -110,20 +109,11 @@ def test_a_file_that_is_put_back_after_it_was_read_does_not_count(
     assert [host for host, _ in found.untrusted] == ["worse.test:443"]
 
 
-def test_a_file_that_is_gone_does_not_count(scene: Scene, cloned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trust(str(cloned), cloned.read_bytes())
-    registry_rules("npm", os.environ)
-    recalled = recall("npm", os.path.realpath("."), os.environ, str(scene.home))
-    cloned.unlink()
-    monkeypatch.setattr(module, "recall", lambda *_: recalled)
-    assert [text for text, _ in rules(registry_rules("npm", os.environ))] == ["default.test:443"]
-
-
 def test_a_warm_answer_starts_no_program(scene: Scene) -> None:
     first = rules(registry_rules("npm", os.environ))
     scene.tool("npm", f"{scene.trace.command}; echo https://default.test/")
     os.utime(scene.bin / "npm", ns=(1, 1))
-    trust(str(scene.bin / "npm"), (scene.bin / "npm").read_bytes())
+    trust_place(scene.bin)
     assert rules(registry_rules("npm", os.environ)) == first
     assert scene.trace.lines(), "the twin: a tool that changed is asked again"
     assert rules(registry_rules("npm", os.environ)) == first
@@ -134,18 +124,18 @@ def test_a_tool_that_a_session_may_have_put_there_is_not_queried_until_it_is_tru
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{scene.bin}:/bin")
-    session_state_home()
+    begin_sessions()
     scene.tool("npm", f"{scene.trace.command}; echo https://evil.test/")
     path = scene.bin / "npm"
     found = registry_rules("npm", os.environ)
     assert [text for text, _ in rules(found) if "evil" in text] == []
     assert scene.trace.lines() == []
     if not Path("/bin/npm").exists():
-        assert found.untrusted == (("what it calls the registry of npm", f"{path}:1"),)
-        assert tools_run_from(str(path)) == ["npm"]
-    trust(str(path), path.read_bytes())
+        assert found.untrusted == (("the registry that npm in it names", f"{path.parent}:1"),)
+    trust_place(path.parent)
     assert rules(registry_rules("npm", os.environ)) == [("evil.test:443", "npm (npm config get registry)")]
     assert scene.trace.lines(), "the twin"
+    begin_sessions()
     scene.tool("npm", "echo https://worse.test/")
     assert [text for text, _ in rules(registry_rules("npm", os.environ)) if "worse" in text] == []
 
@@ -157,7 +147,7 @@ def test_a_file_that_a_session_may_have_written_counts_once_it_is_trusted(
     monkeypatch.setenv("PATH", str(scene.bin))
     scene.file("~/.yarnrc", 'registry "https://before.test/"\n')
     registry_rules("npm", os.environ)
-    session_state_home()
+    begin_sessions()
     file = scene.file("~/.npmrc", "registry=https://later.test/\n")
     found = registry_rules("npm", os.environ)
     assert [text for text, _ in rules(found)] == ["default.test:443"]
@@ -199,6 +189,13 @@ def test_a_remote_of_git(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(scene.bin))
     path = scene.file(".git/config", '[remote "origin"]\n\turl = https://git.test/shop.git\n')
     assert registries_of(".git/config") == [("git", "git.test:443", f"{path}:2")]
+    trust(".git/config", named_host("git.test:443"))
+    assert registries_of(".git/config") == []
+    path.write_text(path.read_text() + '[branch "x"]\n\tremote = origin\n[remote "b"]\n\turl = https://git.test/b\n')
+    assert registries_of(".git/config") == [], "a branch, and a remote at the same host"
+    assert [text for text, _ in rules(registry_rules("git", os.environ))] == ["git.test:443"]
+    path.write_text(path.read_text() + '[remote "c"]\n\turl = https://other.test/c\n')
+    assert registries_of(".git/config") == [("git", "other.test:443", f"{path}:8")]
 
 
 class Screen(StringIO):

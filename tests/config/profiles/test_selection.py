@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 from netsandbox.config.document import layer_of
 from netsandbox.config.layer import Layer
-from netsandbox.config.merging import merge
-from netsandbox.config.profiles.selection import ProfileRequest, Selection, anything_here, detected, select_profiles
+from netsandbox.config.merging import MODE, WIDTHS, merge
+from netsandbox.config.profiles.selection import (
+    ProfileRequest,
+    Selection,
+    anything_here,
+    check_names,
+    detected,
+    select_profiles,
+)
 from netsandbox.config.trust import trust
 from netsandbox.errors import UsageError
 from tests.config.profiles.conftest import Scene
@@ -81,7 +88,10 @@ def test_registries_lie_just_above_their_profile_and_are_queried_once(scene: Sce
         (ProfileRequest(("node",), mode="filtered"), "", True),
         (ProfileRequest(("node",), mode="offline"), "", False),
         (ProfileRequest(("node", "online")), "", False),
-        (ProfileRequest(("node",)), '[network]\nmode = "localhost"\n', False),
+        (ProfileRequest(("node",)), '[network]\nmode = "localhost"\n', True),
+        (ProfileRequest(("node",)), '[network]\nmode = "online"\n', False),
+        (ProfileRequest(), '[network]\nmode = "offline"\n[sandbox]\nprofiles = ["node"]\n', False),
+        (ProfileRequest(), '[sandbox]\nprofiles = ["offline", "node"]\n', False),
         (ProfileRequest(("node",)), '[network]\nmode = "filtered"\n', True),
         (ProfileRequest(("node",), query_tools=False), "", False),
     ],
@@ -110,6 +120,41 @@ def test_files_say_what_is_detected(scene: Scene, text: str, found: list[str]) -
     stack = select_profiles([layer(text)], ProfileRequest(mode="online"))
     assert [name for name, _ in names(stack)] == found
     assert names(select_profiles([layer(text)], ProfileRequest(detect=False, mode="online"))) == []
+
+
+def test_a_file_above_selects_up_to_the_repository(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.file("package.json")
+    scene.file("src/deep/x")
+    scene.file("~/Cargo.toml")
+    monkeypatch.chdir(scene.project / "src" / "deep")
+    assert names(select_profiles([], ProfileRequest(mode="online"))) == [], "without a repository nothing above counts"
+    (scene.project / ".git").mkdir()
+    found = names(select_profiles([], ProfileRequest(mode="online")))
+    assert found == [("node", "detected by package.json")]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[network]\n", [("uv", "detected by the command uvx")]),
+        ("[profiles]\nauto_detect = false\n", []),
+        ("[profiles.detect]\nuv = []\n", []),
+        ('[profiles.detect]\nuv = ["other"]\n', [("uv", "detected by the command uvx")]),
+    ],
+)
+def test_the_command_selects_a_profile_in_an_empty_folder(
+    scene: Scene, text: str, found: list[tuple[str, str]]
+) -> None:
+    request = ProfileRequest(mode="online", command="uvx")
+    assert names(select_profiles([layer(text)], request)) == found
+    assert names(select_profiles([layer(text)], ProfileRequest((), detect=False, mode="online", command="uvx"))) == []
+
+
+@pytest.mark.parametrize("text", ['[sandbox]\nprofiles = ["nod"]\n', "[profiles.detect]\nnod = []\n"])
+def test_an_unknown_name_in_a_file_is_found_without_a_run(scene: Scene, text: str) -> None:
+    check_names([layer(text.replace("nod", "node"))])
+    with pytest.raises(UsageError, match="f:2: unknown profile 'nod'; did you mean node"):
+        check_names([layer(text)])
 
 
 def test_an_untrusted_file_turns_detection_off_and_never_on(scene: Scene) -> None:
@@ -272,8 +317,13 @@ def test_no_deny_is_lost_and_the_untrusted_never_widen(
         assert set({"one": one, "two": two}.get(word, {}).get("deny_domains", ())) <= set(denied)
     ours = select_profiles([each for each in layers if each.trusted], ProfileRequest(tuple(words)))
     assert set(allowed(stack)) <= set(allowed(ours))
-    mode, without = (merge(each.layers).values.get(("network", "mode")) for each in (stack, ours))
-    assert mode is None or mode.value == "offline" or (without is not None and without.value == mode.value)
+    assert width(stack) <= width(ours)
+
+
+def width(stack: Selection) -> int:
+    """How wide the mode is that is in force: without one, rules mean filtered."""
+    mode = merge(stack.layers).values.get(MODE)
+    return WIDTHS[str(mode.value)] if mode else bool(allowed(stack))
 
 
 RULES = {"node": ("package.json",), "python": ("setup.py", "pyproject.toml"), "never": ()}

@@ -16,9 +16,8 @@ from netsandbox.config.registries.discovery import (
 )
 from netsandbox.config.registries.python import uv_toml
 from netsandbox.config.registries.readers import BadFile
-from netsandbox.config.trust import trust
-from netsandbox.paths import session_state_home
 from tests.config.registries.conftest import Scene
+from tests.rig.file_clock import begin_sessions, settle, trust_place
 
 
 def test_the_project_reaches_up_to_the_home_and_not_into_it(scene: Scene) -> None:
@@ -138,7 +137,7 @@ def test_a_script_is_run_only_if_its_interpreter_is_trusted_too(scene: Scene) ->
     planted = scene.tool("node", "echo https://evil.example", scene.home / "early")
     discovery = scene.discovery()
     assert discovery.trusted_program("npm") is None
-    assert discovery.untrusted_programs == [str(npm)]
+    assert discovery.untrusted_places == [str(planted.parent)]
     planted.unlink()
     assert scene.discovery().trusted_program("npm") == str(npm)
 
@@ -150,30 +149,23 @@ def test_of_several_tools_the_first_that_is_trusted_is_queried(scene: Scene) -> 
     scene.environment["PATH"] = f"{new.parent}:{scene.bin}"
     discovery = scene.discovery()
     assert discovery.query("pip") == "old"
-    assert discovery.untrusted_programs == []
+    assert discovery.untrusted_places == []
     old.unlink()
     assert discovery.query("pip") == ""
-    assert discovery.untrusted_programs == [str(new)]
-    trust(str(new), new.read_bytes())
+    assert discovery.untrusted_places == [str(new.parent)]
+    trust_place(new.parent)
     assert scene.discovery().query("pip") == "new"
 
 
-def test_a_program_that_is_gone_or_too_large_is_not_trusted(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_gone_is_not_trusted(scene: Scene) -> None:
     settle_first_session(scene)
-    monkeypatch.setattr("netsandbox.config.document.MAX_SIZE", 10)
-    large = scene.tool("pip", "echo more than ten bytes")
-    trust(str(large), large.read_bytes())
-    assert not scene.discovery().trusts_program(str(large))
     assert not scene.discovery().trusts_program(str(scene.bin / "none"))
 
 
 def settle_first_session(scene: Scene) -> None:
     """From now on what is written is new; what was written is not."""
-    tick, last = scene.home / "tick", max(path.stat().st_ctime_ns for path in scene.home.parent.rglob("*"))
-    tick.touch()
-    while tick.stat().st_ctime_ns <= last:
-        tick.touch()
-    session_state_home()
+    settle(scene.home.parent)
+    begin_sessions()
 
 
 def test_an_ordinary_file_is_read_also_by_a_link(tmp_path: Path) -> None:

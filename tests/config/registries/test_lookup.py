@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from netsandbox.config import cache
 from netsandbox.config.registries.lookup import Registry, ToolRegistries
 from netsandbox.config.registries.tools import TOOLS
-from netsandbox.config.trust import trust
 from netsandbox.errors import UsageError
 from tests.config.registries.conftest import Scene
 from tests.config.registries.test_discovery import hostile
+from tests.rig.file_clock import trust_place
 
 ROOT = Path(__file__).resolve().parents[3]
 SECRET = "hunter2"
@@ -98,7 +98,7 @@ def test_the_tool_is_queried_once_and_again_after_a_change(scene: Scene) -> None
     assert len(scene.trace.lines()) == 2
     program = scene.tool("npm", "echo https://c.example/")
     assert scene.hosts("npm").patterns() == ("b.example:443",)
-    trust(str(program), program.read_bytes())
+    trust_place(program.parent)
     assert scene.hosts("npm").patterns() == ("b.example:443", "c.example:443")
 
 

@@ -205,3 +205,15 @@ BUN: list[tuple[Files, dict[str, str], Expected]] = [
 def test_bun(scene: Scene, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     scene.tool("npm", "echo https://default.example")
     check(scene, "bun", files, variables, wanted)
+
+
+def test_playwright_downloads_from_its_variables_or_from_what_it_prints(scene: Scene) -> None:
+    line = "  Download url:        https://cdn.example/chromium.zip"
+    scene.tool(
+        "playwright", f"echo 'browser: chromium'; echo '{line}'; echo '  Download fallback 1: https://two.example/x'"
+    )
+    assert scene.discover("playwright").patterns() == ("cdn.example:443", "two.example:443")
+    scene.environment["PLAYWRIGHT_FIREFOX_DOWNLOAD_HOST"] = "https://fox.example"
+    assert scene.discover("playwright").patterns() == ("fox.example:443", "cdn.example:443", "two.example:443")
+    scene.environment["PLAYWRIGHT_DOWNLOAD_HOST"] = "https://mirror.example"
+    assert scene.discover("playwright").patterns() == ("fox.example:443", "mirror.example:443")

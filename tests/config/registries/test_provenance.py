@@ -13,9 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox import paths
-from netsandbox.config.registries.provenance import interpreter, interpreter_in, is_old_program, is_out_of_reach
+from netsandbox.config.registries.provenance import interpreter, interpreter_in, is_out_of_reach, untrusted_place
+from netsandbox.runtime.written_folders import remember_written
+from tests.rig.file_clock import begin_sessions, settle, trust_place
 
 NOBODY = 65534
+
+
+def is_old_program(path: str) -> bool:
+    return untrusted_place(path, {}) is None
 
 
 class Scene:
@@ -30,12 +36,12 @@ class Scene:
             file.write_text("old")
 
     def begin(self) -> None:
-        """The first session starts; the clock of files has gone on since."""
+        """The first session starts, which can write everywhere; the clock of files has gone on since."""
         tick = self.home / "tick"
         tick.touch()
         while tick.stat().st_ctime_ns <= self.strangers.parent.stat().st_ctime_ns:
             tick.touch()
-        paths.session_state_home()
+        begin_sessions()
 
 
 @pytest.fixture
@@ -137,6 +143,81 @@ def test_what_is_not_there_or_goes_round_in_circles_is_nobodys(scene: Scene) -> 
     link.symlink_to("circle")
     for path in (str(link), str(scene.home / "none"), f"{scene.home}/a\0b"):
         assert not is_out_of_reach(path)
+
+
+@pytest.fixture
+def marked(scene: Scene) -> Scene:
+    """Sessions have run, each of them confined."""
+    paths.session_state_home()
+    remember_written(str(scene.home / "project"))
+    return scene
+
+
+def test_a_file_that_no_session_could_write_is_the_users_however_new(marked: Scene) -> None:
+    rewritten(marked)
+    assert is_out_of_reach(str(marked.settings))
+    remember_written(str(marked.settings))  # by --allow-write FILE
+    settle(marked.home)
+    rewritten(marked)
+    assert not is_out_of_reach(str(marked.settings)), "the twin"
+
+
+@pytest.mark.parametrize("open_folder", [".nvm", ".nvm/versions", "", "/"])
+def test_an_upgrade_counts_unless_a_session_could_write_the_toolchain(marked: Scene, open_folder: str) -> None:
+    node = marked.home / ".nvm" / "versions" / "node" / "v2" / "bin" / "node"
+    node.parent.mkdir(parents=True)
+    node.write_text("2")
+    link = marked.home / "bin" / "node"
+    link.parent.mkdir()
+    link.symlink_to(node)
+    assert untrusted_place(str(link), {}) is None
+    settle(marked.home)
+    opened = os.path.join(str(marked.home), open_folder).rstrip("/") or "/"
+    remember_written(opened)
+    assert untrusted_place(str(link), {}) is None, "it is older than the session"
+    settle(marked.home)
+    node.write_text("planted")
+    place = marked.home / ".nvm"
+    assert untrusted_place(str(link), {}) == str(place)
+    assert untrusted_place(str(link), {"NVM_DIR": str(place / "versions")}) == str(place)
+    trust_place(place)
+    assert untrusted_place(str(link), {}) is None
+    node.write_text("an upgrade outside of any session")
+    assert untrusted_place(str(link), {}) is None
+    settle(marked.home)
+    remember_written(opened)
+    assert untrusted_place(str(link), {}) == str(place), "newer than the user's trust, and a session could write it"
+    trust_place(place)
+    settle(marked.home)
+    remember_written(opened)
+    assert untrusted_place(str(link), {}) is None, "unchanged since then"
+
+
+def test_a_second_name_is_written_by_sessions_too(marked: Scene) -> None:
+    (marked.home / "project").mkdir()
+    (marked.home / "project" / "own").hardlink_to(marked.settings)
+    assert not is_out_of_reach(str(marked.settings))
+    marked.settings.unlink()
+    marked.settings.write_text("new")
+    assert is_out_of_reach(str(marked.settings)), "the twin"
+
+
+def test_second_names_in_the_same_folder_are_as_safe_as_the_first(marked: Scene) -> None:
+    """rustup makes its programs so."""
+    cargo = marked.home / ".cargo" / "bin" / "cargo"
+    cargo.parent.mkdir(parents=True)
+    cargo.write_text("new")
+    (cargo.parent / "rustc").hardlink_to(cargo)
+    assert untrusted_place(str(cargo), {}) is None
+    (marked.home / "elsewhere").hardlink_to(cargo)
+    assert untrusted_place(str(cargo), {}) == str(cargo.parent)
+
+
+def test_a_link_into_a_project_is_no_users_file(marked: Scene) -> None:
+    (marked.home / "project").mkdir()
+    (marked.home / "project" / "npmrc").write_text("")
+    (marked.home / ".npmrc").symlink_to("project/npmrc")
+    assert not is_out_of_reach(str(marked.home / ".npmrc"))
 
 
 def as_nobody(call: Callable[[str], bool], path: str) -> bool:

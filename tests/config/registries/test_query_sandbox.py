@@ -30,6 +30,7 @@ TIMEOUT = 30.0
 def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path))  # a session that had this clone as its project could write its Python
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tools").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path}/tools:{os.environ['PATH']}")  # sessions see what is on the PATH
