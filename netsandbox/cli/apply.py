@@ -6,13 +6,15 @@ from netsandbox.backends.namespaces.overlay_apply import Application
 from netsandbox.backends.namespaces.overlay_files import scan
 from netsandbox.cli.changes import kept_overlays
 from netsandbox.cli.help import print_help
+from netsandbox.cli.progress import progress
 from netsandbox.cli.terminal import notice
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import home, short
 from netsandbox.policy.file_rules import is_within, path_rule
 from netsandbox.policy.overlay_plan import Plan, mergeable, plan
 from netsandbox.runtime.option_parser import FLAG, OVERLAYS, Option, parse
-from netsandbox.text import few, printable, single_line
+from netsandbox.runtime.written_folders import release_written, remember_written
+from netsandbox.text import few, plural, printable, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,9 +29,12 @@ WORDS = OVERLAYS
 USAGE = """\
 usage: netsandbox apply NAME [PATH…] [--force]
 
-Bring the changes that the session NAME made in its overlay into the project: all, or those at and below each PATH, as
+  netsandbox apply shop            all changes of the session shop
+  netsandbox apply shop src        those in the folder src
+
+Bring the changes that a session made in its overlay into the project: all, or those at and below each PATH, as \
 `netsandbox changes NAME` lists them. The session must have ended.
-Nothing is applied if one of the paths changed in the project since the session began. What your editor, shell or git
+Nothing is applied if one of the paths changed in the project since the session began. What your editor, shell or git \
 runs or obeys is applied only if PATH names it itself.
 Exit status: 0 when all was applied, 1 otherwise."""
 
@@ -55,12 +60,15 @@ def _apply(held: HeldOverlay, words: list[str], *, force: bool) -> int:
     named = tuple(_inner(word, overlay, found) for word in words)
     wanted = plan(found.changes, found.trees, named, force=force)
     _refuse(wanted, overlay)
+    remember_written(overlay.folder)  # the session writes there now, whatever the user trusted before
     application = Application(overlay, found.trees)
     try:
-        application.carry_out(wanted.steps)
+        with progress(f"applying {plural(len(wanted.steps), 'change')}"):
+            application.carry_out(wanted.steps)
         left, partly = _merged(application, wanted, found)
     finally:
         application.close()
+        release_written()
     done = application.done
     notice(f"{done} {'change' if done == 1 else 'changes'} applied to {single_line(short(overlay.folder))}")
     for path in wanted.special:

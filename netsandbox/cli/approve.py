@@ -11,9 +11,12 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.session_table import pending_entries, target_text
 from netsandbox.cli.terminal import print_text
 from netsandbox.config.approved_rules import DOMAINS, add_rule, with_rule
+from netsandbox.config.document import read_layer
+from netsandbox.config.merging import MODE
 from netsandbox.config.paths import USER_FILE, rules_file
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 from netsandbox.paths import config_home, short
+from netsandbox.policy.policy import OFFLINE
 from netsandbox.runtime.option_parser import FLAG, PENDING, SESSIONS, VALUE, Option, parse
 from netsandbox.session.approvals import reply as replies
 from netsandbox.session.approvals.file_places import WRITE, names_above
@@ -32,7 +35,10 @@ WORDS = PENDING
 USAGE = """\
 usage: netsandbox approve ID|HOST[:PORT]|FILE|FOLDER… [--for once|session|project|user] [--ttl TIME] [--session NAME]
 
-Allow connections and files that wait for your approval; `netsandbox pending` lists them. A FOLDER opens every file in
+  netsandbox approve example.com --for project
+  netsandbox approve ~/notes       the files in it, for this session
+
+Allow connections and files that wait for your approval; `netsandbox pending` lists them. A FOLDER opens every file in \
 it, except secrets, for what was asked: reading, writing or executing.
 
   once      what waits now
@@ -83,6 +89,10 @@ def _approve(entry: Status, reply: Reply, term: str | None) -> None:
     done, now = ("allowed", "programs") if "path" in entry else ("let through", "connections")
     extent = f"for the {now} that wait now" if reply.scope == ONCE else _extent(term, file)
     print_text(f"{printable(entry['name'])}: {answered_text(entry)} is {done} {extent}")
+    if file is not None and place == DOMAINS:
+        mode = read_layer(file).values.get(MODE)
+        if mode is not None and mode.value == OFFLINE:
+            print_text(f"{printable(mode.origin)} sets mode offline, so later sessions need --filtered for this rule")
 
 
 def _file(entry: Status, scope: str) -> str | None:

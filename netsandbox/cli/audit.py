@@ -10,25 +10,43 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
+from netsandbox_portmap import is_name
+
 from netsandbox.audit import table
 from netsandbox.audit.folding import FOLD
 from netsandbox.audit.log import ROTATE
 from netsandbox.audit.placed_log import log_in, newest
 from netsandbox.audit.reader import Filter, Record, follow, parse_since, read_lines
+from netsandbox.audit.requests import joined
 from netsandbox.audit.summary import summarise
 from netsandbox.audit.sweep import sweep
 from netsandbox.audit.verify import verify
 from netsandbox.cli.help import print_help
+from netsandbox.cli.progress import progress
 from netsandbox.cli.terminal import discard_stdout, notice, wants_colour
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import LOG_NAME, home, list_sessions, session_dir
 from netsandbox.runtime.option_parser import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
+from netsandbox.session.recorded_names import newest_log_of
+from netsandbox.session.sessions_client import live_sessions
 from netsandbox.text import did_you_mean, shell_quoted, single_line
 
 ACTIONS = ("tail", "show", "summary", "verify")
 EVENTS = (
-    *("session.start", "session.end", "dns", "egress", "egress.end", "approval", "udp", "socket"),
-    *("bind", "listen", "publish"),
+    *(
+        "session.start",
+        "session.exec",
+        "session.end",
+        "dns",
+        "egress",
+        "egress.end",
+        "http",
+        "http.end",
+        "approval",
+        "udp",
+        "socket",
+    ),
+    *("bind", "listen", "publish", "ingress"),
     *("rewrite", "file", "exec", "seatbelt", "policy", FOLD, "audit.rotate", "audit.seal"),
 )
 OPTIONS = (
@@ -36,25 +54,36 @@ OPTIONS = (
     Option("host", VALUE, "", "PATTERN", "only this host: example.com, *.example.com, **.example.com", DOMAINS),
     Option("since", VALUE, "", "TIME", "only newer ones: 45s, 10m, 2h, 3d or an ISO time"),
     Option("event", VALUE, "", "EVENT", "only this event: egress, dns, file, socket, …", EVENTS),
+    Option("http", FLAG, "", "", "only requests of inspected connections, each with its end on one line"),
     Option("lines", VALUE, "n", "N", "tail: how many records (20)"),
     Option("follow", FLAG, "f", "", "tail: print new records until the session ends"),
+    Option("all", FLAG, "", "", "summary: of all sessions whose logs are kept"),
     Option("fail-on-denied", FLAG, "", "", "summary: exit status 1 if anything was denied"),
     Option("json", FLAG, "", "", "for programs"),
     Option("help", FLAG, "h", "", "this text"),
 )
-ACTIONS_OF = {"follow": ("tail",), "lines": ("tail",), "fail-on-denied": ("summary",), "json": ACTIONS}
+ACTIONS_OF = {
+    **dict.fromkeys(("follow", "lines"), ("tail",)),
+    **dict.fromkeys(("fail-on-denied", "all"), ("summary",)),
+    "json": ACTIONS,
+}
 FILTERED_ACTIONS = ACTIONS[:3]  # these take the options that choose records; verify needs every record
 FRAME = ("session.start", "session.end", ROTATE)
 WORDS = dict.fromkeys(ACTIONS, LOGS)
 USAGE = """\
 usage: netsandbox audit tail|show|summary|verify [SESSION|PATH] [OPTIONS]
 
+  netsandbox audit summary                     the newest session
+  netsandbox audit show --denied --since 10m
+  netsandbox audit summary --fail-on-denied    in CI
+
   tail      the last records
   show      all records
   summary   per host and file: what was allowed, what was denied and the option that would allow it
   verify    whether the log is as it was written; exit status 1 when it is not
 
-SESSION is an id or a unique part of one; without it the newest session is read. PATH is a log, or a folder whose
+SESSION is a name, an id or a unique part of an id; without it the newest session is read. A name means the running
+session, or the newest that had it. PATH is a log, or a folder whose \
 newest log is read."""
 
 
@@ -90,8 +119,12 @@ def _run(argv: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     query = read_query(parsed)
-    path = find_log(query.target, f"audit {query.action}")
-    status = {"tail": _tail, "show": _show, "summary": _summary, "verify": _verify}[query.action](query, path)
+    command = f"audit {query.action}"
+    paths = _kept_logs(query) if "all" in parsed.flags else [find_log(query.target, command)]
+    if query.action == "summary":
+        status = _summary(query, paths)
+    else:
+        status = {"tail": _tail, "show": _show, "verify": _verify}[query.action](query, *paths)
     sys.stdout.flush()
     sweep()
     return status
@@ -114,7 +147,13 @@ def read_query(parsed: Parsed) -> AuditQuery:
     return AuditQuery(
         action,
         target,
-        Filter(denied="denied" in flags, host=values.get("host"), since=moment, event=values.get("event")),
+        Filter(
+            denied="denied" in flags,
+            host=values.get("host"),
+            since=moment,
+            event=values.get("event"),
+            http="http" in flags,
+        ),
         _line_count(values.get("lines")),
         follow="follow" in flags,
         fail_on_denied="fail-on-denied" in flags,
@@ -135,22 +174,33 @@ def _read_words(parsed: Parsed) -> tuple[str, str | None]:
 
 
 def find_log(target: str | None, command: str) -> str:
-    """The log that *target* means: a path, a session id or a unique part of one; None is the newest session. *command*
-    is what the user called, for messages."""
+    """The log that *target* means: a path, the name of a session, its id or a unique part of that; None is the newest
+    session. *command* is what the user called, for messages."""
     if target is not None and ("/" in target or os.path.isfile(target)):
         return _newest_in(target, command) if os.path.isdir(target) else target
+    named = _log_named(target) if target is not None and is_name(target) else None
+    if named is not None:
+        return named
     logs = {name: os.path.join(session_dir(name), LOG_NAME) for name in list_sessions()}
     found = [name for name, path in logs.items() if (target is None or target in name) and os.path.exists(path)]
     if target is None:
         _check_newest(found, command)
     if not found:
         raise NetsandboxError(
-            f"no session is known as {target!a}; correct its id, or write the path of a log:"
+            f"no session is known as {target!a}; correct its name or id, or write the path of a log:"
             f" `netsandbox {command} PATH`"
         )
     if target is not None and len(found) > 1:
         raise UsageError(f"{target!a} fits {len(found)} sessions; write more of the id, such as {found[0]}")
     return logs[found[0]]
+
+
+def _log_named(name: str) -> str | None:
+    """The log of the running session with this name, or of the newest one that had it."""
+    for status in live_sessions():
+        if status["name"] == name and status["audit_log"] is not None:
+            return str(status["audit_log"])
+    return newest_log_of(name)
 
 
 def _check_newest(found: list[str], command: str) -> None:
@@ -192,20 +242,31 @@ def _records(path: str) -> Iterator[Record]:
         notice(f"{bad} damaged lines were left out; run `netsandbox audit verify {path!a}`")
 
 
-def _print(records: Iterable[Record], query: AuditQuery) -> None:
-    colours = wants_colour(sys.stdout)
+def _print(records: Iterable[Record], query: AuditQuery) -> int:
+    """How many there were."""
+    colours, count = wants_colour(sys.stdout), 0
+    row = table.request_row if query.keep.http else table.row
     for record in records:
-        print(json.dumps(record, separators=(",", ":")) if query.json else table.row(record, coloured=colours))
+        print(json.dumps(record, separators=(",", ":")) if query.json else row(record, coloured=colours))
+        count += 1
+    return count
+
+
+def _kept(query: AuditQuery, path: str) -> Iterable[Record]:
+    """The chosen records; for people each request is one line with its end."""
+    found = filter(query.keep, _records(path))
+    return joined(found) if query.keep.http and not query.json else found
 
 
 def _show(query: AuditQuery, path: str) -> int:
-    _print(filter(query.keep, _records(path)), query)
+    if not _print(_kept(query, path), query) and query.keep.http and not query.json:
+        notice("no such request was inspected; `netsandbox run --inspect HOST` records the requests to a host")
     return 0
 
 
 def _tail(query: AuditQuery, path: str) -> int:
     if not query.follow:
-        _print(deque(filter(query.keep, _records(path)), maxlen=query.lines), query)
+        _print(deque(_kept(query, path), maxlen=query.lines), query)
         return 0
     last: deque[Record] | None = deque(maxlen=query.lines)
     for record in follow(path):
@@ -229,10 +290,20 @@ def _line_count(text: str | None) -> int:
     return int(text)
 
 
-def _summary(query: AuditQuery, path: str) -> int:
+def _kept_logs(query: AuditQuery) -> list[str]:
+    """The logs at their usual places, the oldest first. A log that ended before `--since` is not read."""
+    if query.target is not None:
+        raise UsageError(f"--all reads every log; leave out {query.target!a}, or --all")
+    since = 0.0 if query.keep.since is None else datetime.fromisoformat(query.keep.since).timestamp()
+    paths = [os.path.join(session_dir(name), LOG_NAME) for name in reversed(list_sessions())]
+    return [path for path in paths if os.path.exists(path) and os.path.getmtime(path) >= since]
+
+
+def _summary(query: AuditQuery, paths: list[str]) -> int:
     # The frame of the session is no attempt: a filter on hosts must not make it look unfinished.
-    records = (record for record in _records(path) if query.keep(record) or record["event"] in FRAME)
-    summary = summarise(records, os.path.realpath(home()))
+    records = (each for path in paths for each in _records(path) if query.keep(each) or each["event"] in FRAME)
+    with progress("reading the log"):
+        summary = summarise(records, os.path.realpath(home()))
     if query.json:
         print(json.dumps(summary.as_json(), indent=2))
     else:
@@ -241,7 +312,8 @@ def _summary(query: AuditQuery, path: str) -> int:
 
 
 def _verify(query: AuditQuery, path: str) -> int:
-    report = verify(path)
+    with progress("checking the log"):
+        report = verify(path)
     if query.json:
         print(json.dumps({"ok": report.ok, **asdict(report)}, indent=2))
     else:

@@ -9,6 +9,7 @@ import time
 from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
 from netsandbox.backends.namespaces.overlay_files import content, scan
 from netsandbox.cli.help import print_help
+from netsandbox.cli.progress import progress
 from netsandbox.cli.terminal import notice, print_text, terminal_width
 from netsandbox.errors import UsageError
 from netsandbox.paths import short, state_home
@@ -36,8 +37,10 @@ USAGE = """\
 usage: netsandbox changes [--json]
        netsandbox changes NAME [--diff] [--json]
 
-List the sessions that keep changes, or the changes of one: `netsandbox run --overlay` makes them.
-NAME is the name of the session. `netsandbox apply NAME` brings the changes into the project."""
+  netsandbox changes shop --diff
+
+List the sessions that keep changes, or the changes of one: `netsandbox run --overlay` makes them. NAME is the name of \
+the session. `netsandbox apply NAME` brings the changes into the project."""
 MAX_COMPARED = 1 << 19  # bytes of a file whose lines are shown
 
 
@@ -53,7 +56,8 @@ def main(arguments: list[str]) -> int:
     if not words:
         return _list(kept, as_json=as_json)
     overlay = kept.load(words[0])
-    found = scan(overlay)
+    with progress("looking for changes"):
+        found = scan(overlay)
     if as_json:
         print_text(json.dumps(_document(overlay, found, running=kept.is_running(words[0])), indent=2))
     elif "diff" in parsed.flags:

@@ -18,10 +18,10 @@ SHELLS = ("bash", "zsh", "fish")
 ALIASES = {
     "nso": "netsandbox run online",
     "nsl": "netsandbox run localhost",
-    "nsn": "netsandbox run online node",
-    "nsp": "netsandbox run online python",
-    "nsr": "netsandbox run online rust",
-    "nsc": "netsandbox run online claude",
+    "nsn": "netsandbox run node",
+    "nsp": "netsandbox run python",
+    "nsr": "netsandbox run rust",
+    "nsc": "netsandbox run claude",
 }
 OPTIONS = (
     Option("aliases", FLAG, "", "", f"with the short commands {', '.join(ALIASES)}"),
@@ -32,11 +32,11 @@ WORDS = SHELLS
 USAGE = """\
 usage: netsandbox completion bash | zsh | fish [--aliases] [--prompt]
 
-Print a script that makes your shell complete commands, options, profiles, sessions and the hosts of the audit logs:
+  eval "$(netsandbox completion bash)"    in ~/.bashrc
+  eval "$(netsandbox completion zsh)"     in ~/.zshrc, after compinit
+  netsandbox completion fish | source     in ~/.config/fish/config.fish
 
-  bash   eval "$(netsandbox completion bash)"      in ~/.bashrc
-  zsh    eval "$(netsandbox completion zsh)"       in ~/.zshrc, after compinit
-  fish   netsandbox completion fish | source       in ~/.config/fish/config.fish"""
+Print a script that makes your shell complete commands, options, profiles, sessions and the hosts of the audit logs."""
 
 
 def main(arguments: list[str]) -> int:

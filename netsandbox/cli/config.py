@@ -15,14 +15,14 @@ from netsandbox.config.keys import KEYS
 from netsandbox.config.layer import Setting
 from netsandbox.config.merging import Merged, merge
 from netsandbox.config.paths import project_files, user_files
-from netsandbox.config.profiles.selection import ProfileRequest, select_profiles
+from netsandbox.config.profiles.selection import ProfileRequest, check_names, select_profiles
 from netsandbox.errors import UsageError
 from netsandbox.paths import short
 from netsandbox.runtime.option_parser import FILES, FLAG, VALUE, Option, parse
 from netsandbox.text import did_you_mean, quoted, single_line
 
 OPTIONS = (
-    Option("config", VALUE, "c", "FILE", "as for `netsandbox run`"),
+    Option("config", VALUE, "", "FILE", "as for `netsandbox run`"),
     Option("json", FLAG, "", "", "for programs"),
     Option("global", FLAG, "g", "", "with add-path and remove-path: for sessions in all folders"),
     Option("path", FLAG, "", "", "with schema: print the path of the schema file"),
@@ -39,9 +39,14 @@ usage: netsandbox config show [--config FILE] [--json]
        netsandbox config schema [--path]
        netsandbox config list-paths | add-path PATH [--global] | remove-path PATH [--global] | edit
 
-show: the merged values of your file, the project's and the one of --config, each with its file and line.
-validate: check whether the files, or FILE, can be used. schema: print the JSON Schema of such files, for editors.
-The others edit your list of paths that sessions in this folder may write: one a line, with * and comments (#). With
+  netsandbox config show              each value, with the file and line it comes from
+  netsandbox config add-path ~/out    sessions in this folder may write it
+
+  show       the merged values of your file, the project's and the one of --config, each with its file and line
+  validate   whether the files, or FILE, can be used
+  schema     the JSON Schema of such files, for editors
+
+The others edit your list of paths that sessions in this folder may write: one a line, with * and comments (#). With \
 --global it is your configuration file, for sessions in all folders. No command can change either.
 Exit status: 0 fine, 1 the path was not listed, 2 a file cannot be used."""
 
@@ -65,11 +70,12 @@ def main(arguments: list[str]) -> int:
         print_text(SCHEMA_FILE if "path" in parsed.flags else schema_text())
         return 0
     if words:
-        read_layer(words[0])
+        check_names([read_layer(words[0])])
         print_text(f"{single_line(words[0])}: can be used")
         return 0
     layers = effective_layers(user_files(), project_files(), parsed.values.get("config"))
     if subcommand == "validate":
+        check_names(layers)
         print_text(
             "\n".join(f"{single_line(layer.path)}: can be used" for layer in layers) or "there is no configuration"
         )

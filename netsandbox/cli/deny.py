@@ -18,8 +18,10 @@ WORDS = PENDING
 USAGE = """\
 usage: netsandbox deny ID|HOST[:PORT]|FILE|FOLDER… [--session NAME]
 
-Refuse connections and files that wait for your approval; `netsandbox pending` lists them. The session does not ask for
-that host and port, that file or that folder again. To refuse it in all sessions, write it to deny_domains below
+  netsandbox deny example.com
+
+Refuse connections and files that wait for your approval; `netsandbox pending` lists them. The session does not ask \
+for that host and port, that file or that folder again. To refuse it in all sessions, write it to deny_domains below \
 [network] or to deny_read below [filesystem] in your config.toml."""
 
 

@@ -6,6 +6,7 @@ import sys
 
 from netsandbox.cli.changes import kept_overlays
 from netsandbox.cli.help import print_help
+from netsandbox.cli.progress import progress
 from netsandbox.cli.terminal import confirm, notice
 from netsandbox.errors import UsageError
 from netsandbox.paths import short
@@ -20,7 +21,9 @@ WORDS = OVERLAYS
 USAGE = """\
 usage: netsandbox discard NAME… [--yes]
 
-Throw away the changes that the session NAME made in its overlay (`netsandbox run --overlay`). The project stays as it
+  netsandbox discard shop
+
+Throw away the changes that the session NAME made in its overlay (`netsandbox run --overlay`). The project stays as it \
 is. `netsandbox changes` lists the names."""
 
 
@@ -40,7 +43,8 @@ def main(arguments: list[str]) -> int:
             if "yes" not in parsed.flags and not (sys.stdin.isatty() and confirm(question)):
                 notice("nothing was removed; add --yes, or answer y")
                 return 1
-            held.remove()
+            with progress("removing the changes"):
+                held.remove()
         finally:
             held.close()
     return 0

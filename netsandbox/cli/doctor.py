@@ -6,18 +6,35 @@ import json
 
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import print_text
-from netsandbox.errors import UsageError
-from netsandbox.runtime.option_parser import FLAG, Option, parse
+from netsandbox.errors import HostError, UsageError
+from netsandbox.runtime.option_parser import FLAG, VALUE, Option, parse
+from netsandbox.system import IS_LINUX
 
 OPTIONS = (
+    Option(
+        "backend",
+        VALUE,
+        "",
+        "NAME",
+        "examine this backend alone: namespaces or broker on Linux, seatbelt on macOS",
+        ("namespaces", "broker", "seatbelt"),
+    ),
     Option("json", FLAG, "", "", "for programs"),
+    Option("fix", FLAG, "", "", "print the commands that open user namespaces on this machine"),
+    Option("apply", FLAG, "", "", "with --fix, as root: install and load the AppArmor profile for the helper"),
+    Option("remove", FLAG, "", "", "with --fix, as root: unload and remove that profile"),
     Option("help", FLAG, "h", "", "this text"),
 )
 USAGE = """\
-usage: netsandbox doctor [--json]
+usage: netsandbox doctor [--backend NAME] [--json]
+       netsandbox doctor --fix [--apply | --remove]
 
-Check what this machine offers, then run probes inside a real session against canaries outside it.
-Exit status: 0 when everything needed is there and nothing got out, else 1."""
+Check what this machine offers, then run probes inside real sessions against canaries outside them, for each backend
+that can run here. What a backend cannot keep by design is a note.
+Exit status: 0 when a backend can run and nothing got out, else 1.
+
+With --fix nothing is checked but why user namespaces are closed, and the commands that open them are printed.
+Exit status: 0 when there is nothing to fix, or when it was done, else 1."""
 
 
 def main(arguments: list[str]) -> int:
@@ -27,9 +44,32 @@ def main(arguments: list[str]) -> int:
         return print_help(USAGE, OPTIONS)
     if parsed.words or parsed.command is not None:
         raise UsageError("doctor takes no arguments; write `netsandbox doctor`")
+    if parsed.flags & {"fix", "apply", "remove"}:
+        return _fix(parsed.flags, has_backend="backend" in parsed.values)
+    from netsandbox.cli.progress import progress
     from netsandbox.doctor.examine import examine
     from netsandbox.doctor.report import as_json, lines
 
-    report = examine()
+    with progress("checking this machine, and trying to get out of a session"):
+        report = examine(parsed.values.get("backend"))
     print_text(json.dumps(as_json(report), indent=2) if "json" in parsed.flags else "\n".join(lines(report)))
     return 0 if report.ok else 1
+
+
+def _fix(flags: set[str], *, has_backend: bool) -> int:
+    if "fix" not in flags:
+        option = "--apply" if "apply" in flags else "--remove"
+        raise UsageError(f"{option} belongs to --fix; write `netsandbox doctor --fix {option}`")
+    if {"apply", "remove"} <= flags:
+        raise UsageError("--apply and --remove contradict each other; give one of them")
+    if has_backend:
+        raise UsageError("--fix is about user namespaces and takes no --backend; leave it out")
+    if "json" in flags:
+        raise UsageError("--fix prints a shell script and no JSON; leave out --json")
+    if not IS_LINUX:
+        raise HostError("--fix is for Linux; `netsandbox doctor` says what is missing here")
+    from netsandbox.cli import doctor_fix
+
+    if "apply" in flags:
+        return doctor_fix.apply()
+    return doctor_fix.remove() if "remove" in flags else doctor_fix.print_fixes()

@@ -13,23 +13,24 @@ from netsandbox_portmap import DATAGRAM_PORT, DNS_PORT, PROXY_URL, TRANSPARENT_P
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.reservation import HOST_LOCKS
 
-from netsandbox.api import inherited
 from netsandbox.backends.contract import session_environment
-from netsandbox.backends.namespaces import plan, seccomp
-from netsandbox.backends.namespaces.file_view import file_view
+from netsandbox.backends.linux import seccomp
+from netsandbox.backends.linux.file_view import file_view
+from netsandbox.backends.linux.seccomp import SyscallTable, syscall_table
+from netsandbox.backends.linux.session_root import DENIED, Entry, SessionRoot
+from netsandbox.backends.namespaces import plan
 from netsandbox.backends.namespaces.launch import FILES
 from netsandbox.backends.namespaces.mount_view import session_view
 from netsandbox.backends.namespaces.plan import Door, View
-from netsandbox.backends.namespaces.seccomp import SyscallTable, syscall_table
-from netsandbox.backends.namespaces.session_root import DENIED, Entry, SessionRoot
+from netsandbox.cli.notices import withheld_names
 from netsandbox.cli.policy_text import labelled, policy_lines
-from netsandbox.cli.run_options import withheld_names
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import config_home, log_path, sessions_dir, state_home
 from netsandbox.policy.file_rules import PROJECT, FileRules
 from netsandbox.policy.limits import shown_value
 from netsandbox.policy.policy import Policy
 from netsandbox.runtime.protection import bytecode_folders, own_paths
+from netsandbox.session.launch import inherited
 from netsandbox.settings import Bounds, RunSettings
 from netsandbox.text import printable, single_line
 
@@ -73,7 +74,8 @@ def _planned(command: Sequence[str], settings: RunSettings) -> Planned:
     return Planned(
         command,
         tuple(_mounts_of(settings, command, log, outer)),
-        plan.doors() + plan.localhost_doors(local.connect_host, requests=local.engine == "preload"),
+        plan.doors()
+        + plan.localhost_doors((door.inside for door in local.connect_host), requests=local.engine == "preload"),
         syscall_table(os.uname().machine),
         seccomp.trapped(local.trapped_calls),
         tuple(_added(settings, outer)),
@@ -87,7 +89,7 @@ def _mounts_of(settings: RunSettings, command: Sequence[str], log: str, outer: M
         return [*mount_lines(_view(settings, log, outer)), *_overlay(settings.files)]
     from netsandbox.backends.namespaces.planned_view import planned_root
 
-    kept = (*settings.configs, *filter(None, (settings.debug_log,)))
+    kept = (*settings.configs, *settings.written)
     root = planned_root(settings.files, outer, command[0] if command else "", (*kept, log))
     return [*root_lines(root), *_overlay(settings.files)]
 
@@ -109,7 +111,7 @@ def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View
         config_home(),
         *bytecode_folders(),
         *settings.configs,
-        settings.debug_log,
+        *settings.written,
         logs=os.path.dirname(log) if settings.audit_log and not placed else None,
     )
     view = session_view(own, rules=file_view(settings.files, outer))

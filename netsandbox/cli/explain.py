@@ -8,17 +8,21 @@ the host is allowed if all of them are.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+
+from netsandbox_portmap.localhost_settings import HostPort
 
 from netsandbox.backends import own_addresses
 from netsandbox.cli.explain_path import answer as answer_path
 from netsandbox.cli.explain_path import is_path
-from netsandbox.cli.help import print_help
+from netsandbox.cli.help import print_help, print_lines
+from netsandbox.cli.notices import ignored_lines, shell_word
 from netsandbox.cli.run_options import LOCALHOST_OPTIONS, POLICY_OPTIONS, policy_of, read_config, settings_of
 from netsandbox.cli.terminal import notice, print_text
 from netsandbox.errors import UsageError
+from netsandbox.paths import short
 from netsandbox.policy import reasons
-from netsandbox.policy.explain import Explanation, because
+from netsandbox.policy.explain import Explanation, because, budget_notes, excepting
 from netsandbox.policy.ip import Address, parse6
 from netsandbox.policy.names import BadName, Host, canonical
 from netsandbox.policy.policy import Policy
@@ -41,9 +45,14 @@ USAGE = """\
 usage: netsandbox explain [HOST[:PORT] | URL | PATH] [OPTIONS]
        netsandbox explain --last [--event SEQ] [SESSION]
 
-Print whether a host is allowed under these options, which rule decides, and which option would change it.
-A word that begins with / ~ or . is a path: whether a session may read and write it.
-Without HOST: print the whole policy of this folder, and the file and line of each value.
+  netsandbox explain --last           the last refusal, and what allows it
+  netsandbox explain example.com      whether this host is allowed here
+  netsandbox explain 'POST URL'       whether rules for requests allow this one
+  netsandbox explain ~/.ssh/config    whether a session may read this file
+
+Print whether a host is allowed under these options, which rule decides, and which option would change it. A word that \
+begins with / ~ or . is a path. Without a host or path: print the whole policy of this folder, and the file and line \
+of each value.
 Exit status: 0 allowed, 1 denied, 2 not a host."""
 LOCALHOST_ADDRESSES = ("127.0.0.1", "::1")
 SCHEMES = {"http": 80, "https": 443}
@@ -55,15 +64,16 @@ def main(arguments: list[str]) -> int:
     """The exit status."""
     parsed = parse(arguments, OPTIONS, "netsandbox explain")
     if "help" in parsed.flags:
-        return print_help(USAGE, OPTIONS)
-    if parsed.command is not None or len(parsed.words) > 1:
-        raise UsageError("explain takes one host; write `netsandbox explain example.com:443`")
+        from netsandbox.cli.run import GROUPS
+
+        return print_help(USAGE, OPTIONS, {"options": ("last", "event", "json", "help"), **GROUPS})
+    words = [" ".join(parsed.words)] if "://" in "".join(parsed.words[1:2]) else parsed.words  # METHOD URL
+    if parsed.command is not None or len(words) > 1:
+        raise UsageError("explain takes one host or request; write `netsandbox explain example.com:443`")
     file = read_config(parsed)
     policy, settings = policy_of(parsed, file), settings_of(parsed, file)
     as_json = "json" in parsed.flags
     if file is not None and file.ignored and not as_json and (parsed.words or "last" in parsed.flags):
-        from netsandbox.cli.notices import ignored_lines
-
         for line in ignored_lines(file.ignored):
             notice(line)
     if "last" in parsed.flags or "event" in parsed.values:
@@ -72,31 +82,61 @@ def main(arguments: list[str]) -> int:
         return answer_past(parsed.words, parsed.values.get("event"), policy, as_json=as_json)
     if parsed.words and is_path(parsed.words[0]):
         return answer_path(parsed.words[0], settings, as_json=as_json)
+    if words and "://" in words[0] and (policy.inspection is not None or " " in words[0]):
+        from netsandbox.cli.explain_request import answer as answer_request
+
+        return answer_request(words[0], policy, as_json=as_json)
     if parsed.words:
-        return _answer(policy, parsed.words[0], settings, as_json=as_json)
+        from netsandbox.cli.explain_config import rules_to_trust
+
+        rules = rules_to_trust(file) if file is not None and file.ignored else []
+        return _answer(policy, parsed.words[0], settings, rules, as_json=as_json)
     from netsandbox.cli.explain_config import config_json, config_lines
 
     if as_json:
         print_text(json.dumps(config_json(parsed, file, policy, settings), indent=2))
     else:
-        print_text("\n".join(map(single_line, config_lines(parsed, file, policy, settings))))
+        print_lines(map(single_line, config_lines(parsed, file, policy, settings)))
     return 0
 
 
-def _answer(policy: Policy, word: str, settings: RunSettings, *, as_json: bool) -> int:
+def _answer(
+    policy: Policy, word: str, settings: RunSettings, untrusted: Iterable[tuple[str, str]], *, as_json: bool
+) -> int:
     host, port = read_target(word)
-    host_ports = settings.localhost.connect_host
-    explained = explain(policy, host, port, own_addresses(), host_ports)
+    explained = explain(policy, host, port, own_addresses(), settings.localhost.connect_host)
     allowed = all(each.verdict.allowed for kind, each in explained if kind == TCP)
     notes = notes_on(explained, allowed=allowed)
+    notes += [
+        f"it is an exception of the deny rule {rule.text} ({rule.origin})" for rule in excepting(policy, host.text)
+    ]
+    notes += budget_notes(policy, host.text, policy.default_ports if port is None else (port,))
+    if not allowed:
+        notes += _once_trusted(untrusted, host, port)
     if settings.ask is not None and not allowed:
         notes += _asking(host, explained, settings.ask)
     if as_json:
         print_text(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
     else:
         shown = [host.bracketed, *verdict_lines(explained), *(f"  note: {note}" for note in notes)]
-        print_text("\n".join(map(single_line, shown)))
+        print_lines(map(single_line, shown))
     return 0 if allowed else 1
+
+
+def _once_trusted(untrusted: Iterable[tuple[str, str]], host: Host, port: int | None) -> list[str]:
+    """A note for each file that would allow the host."""
+    found: dict[str, str] = {}
+    for text, origin in untrusted:
+        try:
+            explained = explain(Policy([text]), host, port)
+        except UsageError:  # the name of a setting
+            continue
+        if any(each.verdict.allowed for kind, each in explained if kind == TCP):
+            found.setdefault(origin.rpartition(":")[0], origin)
+    return [
+        f"{short(origin)} would allow it, once you run `netsandbox trust {shell_word(file)}`"
+        for file, origin in found.items()
+    ]
 
 
 def read_target(text: str) -> tuple[Host, int | None]:
@@ -133,11 +173,11 @@ def _split(authority: str) -> tuple[str, str, str]:
 
 
 def explain(
-    policy: Policy, host: Host, port: int | None, own: Collection[Address] = (), host_ports: Collection[int] = ()
+    policy: Policy, host: Host, port: int | None, own: Collection[Address] = (), doors: Collection[HostPort] = ()
 ) -> list[tuple[str, Explanation]]:
-    """One explanation for each port, and for a name one for its lookup. *host_ports* are those of --connect-host."""
+    """One explanation for each port, and for a name one for its lookup. *doors* are those of --connect-host."""
     ports = policy.default_ports if port is None else (port,)
-    explained = [(TCP, _at_localhost(_reach(policy, host, number, own), host_ports)) for number in ports]
+    explained = [(TCP, _at_localhost(_reach(policy, host, number, own), doors)) for number in ports]
     if host.address is None:
         explained.append((DNS, policy.explain(Request(host, 0, DNS))))
     return explained
@@ -154,16 +194,18 @@ def _reach(policy: Policy, host: Host, port: int, own: Collection[Address]) -> E
     return Explanation(checked, because(checked), f"--allow-address {join_host_port(host.text, port)}")
 
 
-def _at_localhost(explained: Explanation, host_ports: Collection[int]) -> Explanation:
+def _at_localhost(explained: Explanation, doors: Collection[HostPort]) -> Explanation:
     """A port of the host's localhost is reached at the session's localhost with --connect-host, by every program. An
     address rule would open it at the proxy only, which programs do not use for localhost."""
     denied = explained.verdict
     if denied.allowed or denied.address not in LOCALHOST_ADDRESSES:
         return explained
-    if denied.port not in host_ports:
-        return Explanation(denied, explained.because, f"--connect-host {denied.port}")
-    door = verdict(reasons.RULE, denied.host, denied.port, allowed=True, rule=str(denied.port), origin="--connect-host")
-    return Explanation(door, because(door), None)
+    for door in doors:
+        if denied.port == door.inside:
+            rule, option = str(door), "--connect-host"
+            found = verdict(reasons.RULE, denied.host, denied.port, allowed=True, rule=rule, origin=option)
+            return Explanation(found, because(found), None)
+    return Explanation(denied, explained.because, f"--connect-host {denied.port}")
 
 
 def notes_on(explained: Sequence[tuple[str, Explanation]], *, allowed: bool) -> list[str]:

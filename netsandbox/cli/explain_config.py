@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
+from netsandbox.cli.notices import withheld_names
 from netsandbox.cli.policy_text import (
     labelled,
     policy_json,
@@ -16,12 +17,12 @@ from netsandbox.cli.policy_text import (
     profile_lines,
     without_password,
 )
-from netsandbox.cli.run_options import MODES, withheld_names
+from netsandbox.cli.run_options import command_mode
 from netsandbox.config.effective import effective_layers
 from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.layer import Layer
 from netsandbox.config.merging import merge
-from netsandbox.config.paths import project_files, user_files
+from netsandbox.config.paths import organisation_files, project_files, user_files
 from netsandbox.config.profiles.selection import ProfileRequest, select_profiles
 from netsandbox.frozen import frozen
 from netsandbox.paths import LOG_NAME, sessions_dir
@@ -33,11 +34,12 @@ from netsandbox.text import printable
 # Values that `policy_lines` already shows with their origin, except empty lists.
 SHOWN = (
     *(("network", "allow_domains"), ("network", "deny_domains"), ("network", "allow_addresses")),
+    ("network", "budgets"),
     *(("filesystem", "allow_read"), ("filesystem", "allow_write"), ("filesystem", "cache")),
-    *(("filesystem", "deny_read"), ("filesystem", "deny_write")),
+    *(("filesystem", "deny_read"), ("filesystem", "deny_write"), ("network", "secrets")),
 )
 PROXY = ("network", "upstream_proxy")
-YOURS, PROJECTS, NAMED = "yours", "the project's", "named by --config"
+ORGANISATION, YOURS, PROJECTS, NAMED = "the organisation's", "yours", "the project's", "named by --config"
 
 
 @frozen
@@ -79,17 +81,26 @@ def config_json(parsed: Parsed, file: FileSettings | None, policy: Policy, setti
         **policy_json(policy, settings, withheld_names(settings)),
         **profile_json(file),
         "configuration": [{**vars(each), "ignored": [list(pair) for pair in each.ignored]} for each in read],
-        "localhost": {**vars(settings.localhost)},
+        "localhost": {**vars(settings.localhost), "connect_host": [*map(str, settings.localhost.connect_host)]},
         "settings": [vars(each) for each in sourced],
     }
 
 
+def rules_to_trust(file: FileSettings) -> list[tuple[str, str]]:
+    """Each host that a file would allow once it is trusted, and `FILE:PLACE`."""
+    rules = list(file.ignored)  # hosts of a tool's file; of a configuration file the names of its settings
+    for layer in effective_layers((), project_files(), None):
+        setting = None if layer.trusted else layer.values.get(SHOWN[0])
+        rules += [(str(text), origin) for text, origin in setting.written] if setting is not None else []
+    return rules
+
+
 def _files_and_settings(parsed: Parsed) -> tuple[list[FileRead], list[SourcedSetting]]:
     alone = "no-config" in parsed.flags
-    user, project = ((), ()) if alone else (user_files(), project_files())
+    user, project = (organisation_files(), ()) if alone else (user_files(), project_files())
     layers = effective_layers(user, project, parsed.values.get("config"))
     names = tuple(parsed.all("profile"))
-    mode = next((mode for mode in MODES if mode in parsed.flags), None)
+    mode = command_mode(parsed)[0]
     wanted = ProfileRequest(names, not alone and "no-detect" not in parsed.flags, mode, query_tools=False)
     merged = merge(select_profiles(layers, wanted).layers)
     sourced = [
@@ -102,7 +113,9 @@ def _files_and_settings(parsed: Parsed) -> tuple[list[FileRead], list[SourcedSet
 
 
 def _file_read(layer: Layer, user: Iterable[str], project: Iterable[str]) -> FileRead:
-    owner = YOURS if layer.path in user else PROJECTS if layer.path in project else NAMED
+    owner = (
+        ORGANISATION if layer.bounds else YOURS if layer.path in user else PROJECTS if layer.path in project else NAMED
+    )
     return FileRead(layer.path, owner, layer.trusted, tuple(_ignored(layer)))
 
 
@@ -140,4 +153,4 @@ def _localhost(settings: LocalhostSettings) -> list[str]:
         shown = [f"{inner} at {outer}" if outer else str(inner) for inner, outer in settings.publish]
         lines.append(f"shown on the host: {', '.join(shown)}")
     reached = ", ".join(map(str, settings.connect_host))
-    return [*lines, f"ports of the host's localhost that it reaches: {reached or 'none'}"]
+    return [*lines, f"ports of the host's localhost and of other sessions that it reaches: {reached or 'none'}"]

@@ -12,10 +12,13 @@ from collections.abc import Collection, Iterable, Mapping
 
 from netsandbox.audit.denials import wanted
 from netsandbox.audit.placed_log import newest
-from netsandbox.audit.reader import Record, lines_of, log_files, open_log, read_records
+from netsandbox.audit.reader import Record, read_records
 from netsandbox.audit.record_line import DENY, FILE_EVENTS, MAX_TEXT
+from netsandbox.audit.requests import HTTP
 from netsandbox.backends import own_addresses
 from netsandbox.cli.audit import find_log
+from netsandbox.cli.explain_request import decided_request
+from netsandbox.cli.help import print_lines
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.frozen import frozen
@@ -25,20 +28,28 @@ from netsandbox.policy import reasons
 from netsandbox.policy.explain import TEXTS, Explanation, because, flag_for
 from netsandbox.policy.file_denials import Advice, removal
 from netsandbox.policy.habits import is_habit
+from netsandbox.policy.http_rules import PORTS, HttpRule
+from netsandbox.policy.inspection import HttpRequest, request_rule
 from netsandbox.policy.ip import Address
 from netsandbox.policy.ip import parse as parse_address
 from netsandbox.policy.names import BadName, Host, canonical, host_of
 from netsandbox.policy.policy import AddressRule, DomainRule, Policy
 from netsandbox.policy.verdict import DNS, TCP, Request, Verdict, verdict
 from netsandbox.runtime.protection import own_paths
+from netsandbox.session.recorded_names import first_record
+from netsandbox.system import ORGANISATION_FILE
 from netsandbox.text import printable, shell_quoted
 
+PORT_OPTIONS = {reasons.OWN_LOCALHOST: "--connect-host", reasons.NOT_PUBLISHED: "--publish"}
 MAX_SESSIONS = 1000  # that are looked through for one of this folder
 KEYS = {
     "--allow-domain": "network.allow_domains",
     "--allow-address": "network.allow_addresses",
+    "--allow-http": "network.allow_http",
     "--allow-unix-socket": "network.allow_unix_sockets",
     "--allow-query-type": "network.allow_query_types",
+    "--connect-host": "localhost.connect_host",
+    "--publish": "localhost.publish",
     "--allow-read": "filesystem.allow_read",
     "--allow-write": "filesystem.allow_write",
     "--allow-execute": "filesystem.allow_execute",
@@ -81,11 +92,10 @@ def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool
         )
         return 0
     explained = explain_record(found, policy, own_addresses())
-    print_text(
-        json.dumps(denial_json(explained), indent=2)
-        if as_json
-        else "\n".join(denial_lines(explained, project_file_path()))
-    )
+    if as_json:
+        print_text(json.dumps(denial_json(explained), indent=2))
+    else:
+        print_lines(denial_lines(explained, project_file_path()))
     return 1 if explained.denied else 0
 
 
@@ -101,7 +111,7 @@ def newest_here() -> tuple[str, str | None]:
         return placed[1], placed[0]
     for session in usual[:MAX_SESSIONS]:
         path = os.path.join(session_dir(session), LOG_NAME)
-        if os.path.exists(path) and _folder(path) == here:
+        if os.path.exists(path) and first_record(path).get("folder") == here:
             return path, None
     raise NetsandboxError(
         "no session of this folder has left a log; go to the folder where it ran, or write"
@@ -116,13 +126,6 @@ def _folder_of_session(session: str, path: str) -> object:
         return next((each.get("folder") for each in starts if each["event"] == "session.start"), None)
     except (NetsandboxError, OSError):
         return None
-
-
-def _folder(path: str) -> object:
-    with open_log(log_files(path)[0]) as stream:
-        for line in lines_of(stream, path):
-            return line.record.get("folder") if line.record else None
-    return None
 
 
 def last_denial(records: Iterable[Record]) -> Record | None:
@@ -157,18 +160,22 @@ def explain_record(entry: Mapping[str, object], policy: Policy, own: Collection[
     address = entry.get("address")
     address = address if isinstance(address, str) and parse_address(address) is not None else None
     origin = _origin(text, policy)
+    bound = policy.mode_origin if policy.mode_origin.startswith(ORGANISATION_FILE) else None
     logged = verdict(
         reason,
         host.text if host else "",
         port,
+        origin=bound if reason == reasons.OFFLINE else None,
         address=host.text if host and host.address else address if reason == reasons.ADDRESS_GUARD else None,
     )
     why, advice = TEXTS.get(reason) or (because(logged), "")
     now = _now(entry, host, port, address, policy, own)
     if reason == reasons.DENY_RULE and text is not None and entry.get("event") in FILE_EVENTS:
         advice = removal(text)
-    elif reason == reasons.DENY_RULE and text is not None:
+    elif reason in (reasons.DENY_RULE, reasons.REQUEST_DENIED) and text is not None:
         advice = f"remove {text} from the deny rules{f' ({origin})' if origin else ''}"
+    elif reason == reasons.BUDGET:
+        advice = f"start the session with a larger budget than --budget {shell_quoted(text or '')}".rstrip()
     change = _change_for(entry, logged, policy)
     if change is None and _is_own(entry):
         advice = "no option allows it, because it belongs to netsandbox"
@@ -202,8 +209,12 @@ def _host(text: object) -> Host | None:
 
 def _origin(rule: str | None, policy: Policy) -> str | None:
     """The file and line of the rule now."""
-    rules: list[DomainRule | AddressRule] = [*policy.deny_domains, *policy.allow_domains, *policy.allow_addresses]
-    return next((each.origin for each in rules if each.text == rule), None)
+    rules: list[DomainRule | AddressRule | HttpRule]
+    rules = [*policy.deny_domains, *policy.allow_domains, *policy.allow_addresses]
+    if policy.inspection is not None:
+        rules = [*policy.inspection.deny, *policy.inspection.allow, *rules]
+    found = [(each.text, each.origin) for each in (*rules, *policy.budgets)]
+    return next((origin for text, origin in found if text == rule), None)
 
 
 def _change_for(entry: Mapping[str, object], logged: Verdict, policy: Policy) -> tuple[str, str] | None:
@@ -211,6 +222,12 @@ def _change_for(entry: Mapping[str, object], logged: Verdict, policy: Policy) ->
     path, qtype = str(entry.get("path", "")), str(entry.get("qtype", ""))
     if logged.reason == reasons.UNIX_SOCKET and path.startswith("/") and path.isascii() and path.isprintable():
         return "--allow-unix-socket", path
+    if logged.reason in PORT_OPTIONS and logged.port:
+        return PORT_OPTIONS[logged.reason], str(logged.port)
+    if entry.get("event") == HTTP:
+        is_missing = logged.reason == reasons.REQUEST_NOT_ALLOWED and logged.host and logged.port
+        rule = request_rule(logged.host, logged.port, _request(entry)) if is_missing else None
+        return None if rule is None else ("--allow-http", rule)
     if entry.get("event") in FILE_EVENTS:
         if logged.reason == reasons.DENY_RULE:
             return None
@@ -229,6 +246,10 @@ def _now(
     own: Collection[Address],
 ) -> Explanation | None:
     """The present policy's verdict on the same attempt, if the policy had decided it."""
+    if entry.get("reason") in (reasons.OWN_LOCALHOST, reasons.BUDGET):  # no rule decided
+        return None
+    if entry.get("event") == HTTP and host is not None and port:
+        return _request_now(host, port, _request(entry), policy)
     if host is None or entry.get("event") not in ("egress", "dns") or (entry["event"] == "egress" and not port):
         return None
     kind = DNS if entry["event"] == "dns" else TCP
@@ -238,6 +259,16 @@ def _now(
         return explained
     checked = policy.check_address(host, found, port, own)
     return Explanation(checked, because(checked), flag_for(checked, policy.default_ports))
+
+
+def _request(entry: Mapping[str, object]) -> HttpRequest:
+    scheme, method, path = (str(entry.get(name, "")) for name in ("scheme", "method", "path"))
+    return HttpRequest(scheme if scheme in PORTS else "https", method, path)
+
+
+def _request_now(host: Host, port: int, request: HttpRequest, policy: Policy) -> Explanation:
+    found, change = decided_request(policy, host, port, request)
+    return Explanation(found, TEXTS.get(found.reason, (because(found), ""))[0], change)
 
 
 def denial_lines(explained: ExplainedRecord, file: str) -> list[str]:
@@ -279,9 +310,12 @@ def _change(explained: ExplainedRecord, file: str) -> list[str]:
         name, value = explained.change
         table, _, key = KEYS[name].partition(".")
         line = f"{key} = [{json.dumps(value)}]"
+        now = explained.now.verdict if explained.now else None
+        closing = (now.origin or "") if now and now.reason == reasons.OFFLINE else ""
+        also = f", remove its mode ({printable(closing)})" if closing.startswith(f"{file}:") else ""
         return [
             f"to allow  netsandbox run {explained.option}",
-            f"or write  {line} below [{table}] in {printable(file)}, then `netsandbox trust`",
+            f"or write  {line} below [{table}] in {printable(file)}{also}, then `netsandbox trust`",
         ]
     return [f"to do     {printable(explained.advice)}" if explained.advice else "to allow  no option allows it"]
 

@@ -6,7 +6,6 @@ import json
 import os
 import stat
 
-from netsandbox.api import inherited
 from netsandbox.backends.namespaces.path_access import ABSENT, HIDDEN, OWN, PRIVATE, PathAccess, path_access
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
@@ -14,6 +13,7 @@ from netsandbox.paths import home, short, working_folder
 from netsandbox.policy.file_denials import Advice, is_secret, removal, shell_path
 from netsandbox.policy.file_rules import CHANGE, READ, is_within, path_rule
 from netsandbox.runtime.protection import own_paths
+from netsandbox.session.launch import inherited
 from netsandbox.settings import RunSettings
 from netsandbox.system import IS_MACOS
 from netsandbox.text import single_line

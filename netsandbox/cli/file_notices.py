@@ -182,7 +182,7 @@ def file_view_lines(files: FileRules) -> list[str]:
         return []
     if files.mode == PROJECT:
         return [_project_line(files)]
-    from netsandbox.backends.namespaces.file_view import file_view
+    from netsandbox.backends.linux.file_view import file_view
 
     view = file_view(files, os.environb)
     closed = sorted((*view.folders, *view.files))

@@ -11,8 +11,8 @@ import os
 import sys
 import time
 
-from netsandbox.backends.namespaces.private_folders import PrivateFolders
-from netsandbox.backends.namespaces.private_home import KeptFile, PrivateHome
+from netsandbox.backends.linux.private_folders import PrivateFolders
+from netsandbox.backends.linux.private_home import KeptFile, PrivateHome
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import confirm, notice, print_text, terminal_width
 from netsandbox.errors import NetsandboxError, UsageError
@@ -35,10 +35,13 @@ usage: netsandbox home [list] [--json]
        netsandbox home keep PATH [--yes]
        netsandbox home clear [--yes]
 
+  netsandbox home keep ~/.config/tool/settings.json
+
 A session has a private home, which is kept for the next session of the same project.
-list: the files that sessions wrote there; caches and histories are left out.
-keep: show one of these files, and copy it to the same place in your own home. Nothing is replaced.
-clear: remove the private home of this project. `netsandbox run --fresh-home` does without it once."""
+
+  list    the files that sessions wrote there; caches and histories are left out
+  keep    show one of these files, and copy it to the same place in your own home; nothing is replaced
+  clear   remove the private home of this project; `netsandbox run --fresh-home` does without it once"""
 MAX_SHOWN = 200  # lines
 
 

@@ -20,8 +20,8 @@ OPTIONS = (
 USAGE = """\
 usage: netsandbox init [--force]
 
-Write .netsandbox.toml for this project, with the detected profiles and the most common settings to fill in.
-An existing file is kept unless you add --force. The file opens nothing before `netsandbox trust`."""
+Write .netsandbox.toml for this project, with the detected profiles and the most common settings to fill in. An \
+existing file is kept unless you add --force. The file opens nothing before `netsandbox trust`."""
 NEXT = """\
 {path} is written.
 Next: read it, then `netsandbox trust` puts it into effect; it asks again whenever the file changes.

@@ -15,14 +15,13 @@ import tomllib
 from difflib import unified_diff
 from itertools import groupby
 
-from netsandbox.api import Result, Sandbox
 from netsandbox.audit.reader import read_records
 from netsandbox.audit.table import GREEN, RED, paint
 from netsandbox.backends import own_addresses
 from netsandbox.cli import run
 from netsandbox.cli.help import print_help
 from netsandbox.cli.notices import kept_lines
-from netsandbox.cli.run_options import MODES, policy_of, read_config, settings_of
+from netsandbox.cli.run_options import MODES, check_bound, policy_of, read_config, settings_of
 from netsandbox.cli.terminal import confirm, notice, wants_colour
 from netsandbox.config.document import layer_of
 from netsandbox.config.file_settings import FileSettings
@@ -34,51 +33,59 @@ from netsandbox.learn.proposed import PresentFiles, Proposed, proposed, rule_lis
 from netsandbox.learn.usage import usage
 from netsandbox.paths import home, packages
 from netsandbox.policy import home_paths
+from netsandbox.policy.inspection import EVERY_HOST, inspection
 from netsandbox.policy.path_folding import EntryLimits
-from netsandbox.policy.policy import FILTERED, ONLINE, Policy
+from netsandbox.policy.policy import FILTERED, OFFLINE, ONLINE, Policy
+from netsandbox.runtime.inherited import hold_standard_descriptors
 from netsandbox.runtime.option_parser import FLAG, PROFILES, Option, Parsed, parse
 from netsandbox.runtime.protection import config_paths, hidden_homes
-from netsandbox.settings import RunSettings
+from netsandbox.session.launch import Outcome, inherited, run_session
+from netsandbox.settings import Command, RunSettings
 from netsandbox.system import IS_LINUX
 from netsandbox.text import printable
 
-_NOT_HERE = ("overlay", *MODES, "ask", "mode", "ask-wait", "backend", "dry-run", "quiet", "help")
+_NOT_HERE = ("overlay", *MODES, "ask", "mode", "ask-wait", "backend", "detach", "dry-run", "quiet", "help")
 OPTIONS = (
     *(option for option in run.OPTIONS if option.name not in _NOT_HERE),
     Option("write", FLAG, "w", "", "write the proposed rules to the project's file without asking"),
     Option("help", FLAG, "h", "", "this text"),
 )
+COMMAND = "netsandbox learn"
 WORDS = PROFILES
 USAGE = """\
 usage: netsandbox learn [OPTIONS] [PROFILE…] -- CMD [ARG…]
 
-Run CMD online: denied names and private addresses stay closed, and every attempt is recorded. Then propose the rules
-that CMD needs beyond your configuration, and on Linux the files that it was refused, as a change of this project's
-.netsandbox.toml. The file is written if you agree. The rules take effect after `netsandbox trust`. A command that ends
-early because a file is not there wants more after that: run it again. The exit status is that of CMD.
+  netsandbox learn -- npm ci
+  netsandbox learn --inspect -- npm ci     rules for requests instead of names
 
-  netsandbox learn -- npm ci"""
+Run CMD online: denied names and private addresses stay closed, and every attempt is recorded. Then propose the rules \
+that CMD needs beyond your configuration, and on Linux the files that it was refused, as a change of this project's \
+.netsandbox.toml. The file is written if you agree. The rules take effect after `netsandbox trust`. A command that \
+ends early because a file is not there wants more after that: run it again. The exit status is that of CMD."""
 NOTHING = "all that it reached, read and wrote is allowed already, so there is nothing to write"
 LEFT = "; what is listed above is left to you"
 
 
 def main(arguments: list[str]) -> int:
     """The command's exit status, as `run` has it."""
-    parsed = parse(arguments, OPTIONS, "netsandbox learn")
+    parsed = parse(with_every_host(arguments), OPTIONS, COMMAND, run.starts_command)
     if "help" in parsed.flags:
-        return print_help(USAGE, OPTIONS)
+        return print_help(USAGE, OPTIONS, {"options": ("write",), **run.GROUPS})
     if not parsed.command or not parsed.command[0]:
         raise UsageError("learn needs a command to watch; write `netsandbox learn -- npm ci`")
-    run.take_profiles(parsed)
+    run.take_profiles(parsed, COMMAND)
     for mode in MODES:
         if mode in parsed.all("profile"):
             raise UsageError(f"learn always runs online, so the profile {mode} has no meaning with it; leave it out")
     file = read_config(parsed)
     project = ProjectText(project_file_path())
     own = own_addresses()
+    if file is not None:
+        check_bound(file, "mode", ONLINE, "learn runs online")
     parsed.flags.add(ONLINE)  # whatever the files say about the mode
     settings = run.report_rules(settings_of(parsed, file), parsed.flags)
     run.report_settings(parsed, settings)
+    settings = run.with_secrets(parsed, file, settings)
     files = _present_files(settings, file, project.path)
     if files is not None:
         settings = copy_with(settings, learn_files=files.limits)
@@ -92,12 +99,22 @@ def main(arguments: list[str]) -> int:
     return result.returncode
 
 
-def _run_recorded(parsed: Parsed, file: FileSettings | None, settings: RunSettings) -> Result:
-    policy = policy_of(parsed, file)
+def with_every_host(arguments: list[str]) -> list[str]:
+    """`--inspect` without a host is about every one."""
+    made: list[str] = []
+    for at, word in enumerate(arguments):
+        if word == "--":
+            return [*made, *arguments[at:]]
+        following = arguments[at + 1] if at + 1 < len(arguments) else "--"
+        made.append(f"{word}={EVERY_HOST}" if word == "--inspect" and following.startswith("-") else word)
+    return made
+
+
+def _run_recorded(parsed: Parsed, file: FileSettings | None, settings: RunSettings) -> Outcome:
+    policy = policy_of(parsed, file, settings.secrets)
     run.report_domains(policy, parsed.flags)
-    run.hold_standard_descriptors()
-    with Sandbox.deferred(lambda: policy, settings) as box:
-        return box.run(parsed.command or [])
+    hold_standard_descriptors()
+    return run_session(lambda: policy, settings, Command(parsed.command or [], inherited(settings)))
 
 
 def _present(parsed: Parsed, file: FileSettings | None) -> Policy:
@@ -112,6 +129,7 @@ def _present(parsed: Parsed, file: FileSettings | None) -> Policy:
         file.allow_addresses,
         mode=FILTERED,
         default_ports=file.default_ports,
+        inspection=inspection(file.allow_http, file.deny_http, default_ports=file.default_ports),
     )
 
 
@@ -146,11 +164,12 @@ def _may_write(path: str) -> bool:
     return os.access(path, os.W_OK)
 
 
-def _print_remarks(found: Proposed, result: Result, file: FileSettings | None) -> None:
+def _print_remarks(found: Proposed, result: Outcome, file: FileSettings | None) -> None:
     if result.returncode:
         notice(f"the command ended with status {result.returncode}; what it would have reached after that is not known")
-    if file is not None and file.mode not in (None, FILTERED):
-        notice(f"your configuration sets mode {file.mode}; rules take effect in mode filtered, or without a mode")
+    own = f"{project_file_path()}:"
+    if file is not None and (file.mode == ONLINE or (file.mode == OFFLINE and file.mode_origin.startswith(own))):
+        notice(f"{file.mode_origin} sets mode {file.mode}, in which rules have no effect; remove that line")
     for line in kept_lines(result.kept):
         notice(line)
     for line in found.remarks:

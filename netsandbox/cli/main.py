@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 # Each is a module beside this one, which is loaded on demand.
 COMMANDS = (
-    *("run", "ps", "ports", "open", "stop", "pending", "approve", "deny", "explain", "audit", "doctor"),
+    *("run", "exec", "logs", "ps", "ports", "open", "stop", "pending", "approve", "deny", "explain", "audit", "doctor"),
     *("changes", "apply", "discard", "home", "profile", "config", "trust", "init", "learn", "completion"),
+    *("man", "uninstall"),
 )
+OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DESCRIPTOR_SHORTAGE = (
     b"netsandbox: too many open files, so the command was not started or has been ended; raise the limit, "
     b"for instance with `ulimit -n 1024`\n"
@@ -26,6 +28,8 @@ DESCRIPTOR_SHORTAGE = (
 
 def main() -> NoReturn:
     """Run the command line and leave the process at once: the interpreter's own clean-up takes milliseconds."""
+    if sys.stdout is None:  # closed when we were started
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (until the end)
     try:
         status = dispatch(sys.argv[1:])
     except NetsandboxError as error:
@@ -34,10 +38,13 @@ def main() -> NoReturn:
 
         notice(str(error))
     except (OSError, ImportError) as error:
-        if not _is_descriptor_shortage(error):
-            raise
         status = NetsandboxError.status
-        os.write(2, DESCRIPTOR_SHORTAGE)  # without an import, which needs a descriptor
+        if _is_descriptor_shortage(error):
+            os.write(2, DESCRIPTOR_SHORTAGE)  # without an import, which needs a descriptor
+        elif error.__class__ is OSError and error.errno in OUTPUT_ERRORS and error.filename is None:
+            _report_lost_output(error)
+        else:
+            raise
     except KeyboardInterrupt:
         status = -2
     for stream in (sys.stdout, sys.stderr):
@@ -66,21 +73,46 @@ def dispatch(arguments: list[str]) -> int:
         return print_overview()
     if name in ("-V", "--version"):
         from netsandbox import __version__
+        from netsandbox.cli.terminal import print_text
 
-        print(f"netsandbox {__version__}")
+        print_text(f"netsandbox {__version__}")
         return 0
+    if name == "--supervise":  # started by the Python API
+        from netsandbox.api.supervise import main as supervise
+
+        return supervise(arguments[1:])
     raise UsageError(f"unknown command {name!a}; {_advice(arguments)}")
 
 
 def _advice(arguments: list[str]) -> str:
-    """For a program's name, how it is run; for a slip of the pen, the command that was meant."""
-    import shutil
+    """For a program's name or an option of `run`, how it is run; otherwise the command that was meant."""
+    from netsandbox.paths import is_program
+    from netsandbox.runtime.option_advice import VERY_NEAR, command_advice, with_dashes, written
 
-    from netsandbox.runtime.option_parser import after_dashes
-    from netsandbox.text import did_you_mean
+    if is_program(arguments[0]):
+        return command_advice(arguments[0], COMMANDS, with_dashes("netsandbox run", arguments, 0), VERY_NEAR)
+    otherwise = "see `netsandbox --help`"
+    if arguments[0].startswith("-"):
+        from netsandbox.cli.run import OPTIONS
 
-    otherwise = after_dashes("netsandbox run", arguments) if shutil.which(arguments[0]) else "see `netsandbox --help`"
-    return did_you_mean(arguments[0], COMMANDS, otherwise, 0.6 if otherwise.startswith("see") else 0.8)
+        name = arguments[0].partition("=")[0]
+        if name == "--":
+            return f"write `{written('netsandbox run', arguments)}`"
+        if any(name in (f"--{option.name}", f"-{option.letter}") for option in OPTIONS):
+            otherwise = f"it is an option of `run`: write `{written('netsandbox run', arguments)}`"
+    else:
+        from netsandbox.cli.run import is_profile
+
+        if is_profile(arguments[0]):
+            otherwise = f"it is a profile: write `{written('netsandbox run', arguments)}`"
+    return command_advice(arguments[0], COMMANDS, otherwise)
+
+
+def _report_lost_output(error: OSError) -> None:
+    from netsandbox.cli.terminal import discard_stdout, notice
+
+    discard_stdout()
+    notice(f"the output cannot be written ({error.strerror}); free space, or send it elsewhere")
 
 
 def _is_descriptor_shortage(error: OSError | ImportError) -> bool:

@@ -26,7 +26,10 @@ WORDS = SESSIONS
 USAGE = """\
 usage: netsandbox open [NAME] [PORT] [--print]
 
-Open the URL of a session's server in your browser: $BROWSER, else the desktop's own. Without a browser it is printed.
+  netsandbox open shop
+  netsandbox open shop 5173
+
+Open the URL of a session's server in your browser: $BROWSER, else the desktop's own. Without a browser it is printed. \
 NAME is needed where several sessions have servers. PORT is the port inside; without it, the one published first."""
 LISTED = 10
 

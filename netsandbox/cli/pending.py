@@ -24,7 +24,7 @@ OPTIONS = (
 USAGE = """\
 usage: netsandbox pending [--json] [--watch]
 
-List the connections and files of your sessions with --ask that wait for your answer. Answer with `netsandbox approve
+List the connections and files of your sessions with --ask that wait for your answer. Answer with `netsandbox approve \
 ID` or `netsandbox deny ID`. What has no answer in time is refused."""
 
 

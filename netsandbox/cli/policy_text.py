@@ -14,7 +14,7 @@ Rule = DomainRule | AddressRule
 
 MODES = {
     OFFLINE: "nothing leaves",
-    LOCALHOST: "nothing leaves; the session's own loopback works",
+    LOCALHOST: "nothing leaves; the session's own localhost works",
     FILTERED: "what a rule allows, and nothing else",
     ONLINE: "everything that is not denied below",
 }
@@ -35,6 +35,7 @@ WRITABLE = {
     READABLE: "the working folder, temporary folders and /dev",
     OPEN: "as you may; on a Mac the working and temporary folders",
 }
+OWN_VARIABLES = ("SANDBOX_MODE", "NETSANDBOX_SESSION", "NETSANDBOX_NAME")
 LABEL = 10
 
 
@@ -48,7 +49,9 @@ def policy_lines(policy: Policy, settings: RunSettings, withheld: Sequence[str])
     )
     lines += labelled("allow", _rules(policy.allow_domains, ports) or ["no name"])
     lines += labelled("deny", _rules(policy.deny_domains, ()) or ["no name besides those always denied"])
+    lines += labelled("inspect", _inspected(policy))
     lines += labelled("address", _rules(policy.allow_addresses, ports) or ["no address"])
+    lines += labelled("budget", [f"{rule.text:<32} {'bytes':<16} {rule.origin}" for rule in policy.budgets])
     lines += labelled("ports", [f"{_ports(ports)} where an allow rule names none"])
     lines += labelled("unix", policy.allow_unix_sockets)
     lines += labelled("types", [", ".join(policy.allow_query_types)] if policy.allow_query_types else [])
@@ -56,9 +59,26 @@ def policy_lines(policy: Policy, settings: RunSettings, withheld: Sequence[str])
     lines += labelled("proxy", [without_password(settings.upstream_proxy)] if settings.upstream_proxy else [])
     lines += labelled("read", _reading(settings.files))
     lines += labelled("write", _writing(settings.files))
-    lines += labelled("set", [f"{name}={value}" for name, value in settings.set_env])
+    lines += labelled("set", [_set_line(name, value) for name, value in settings.set_env])
+    lines += labelled("secret", [f"{text:<49} {origin}" for text, origin in settings.secret_rules])
     lines += labelled("withheld", [", ".join(withheld)] if withheld else [])
     return lines + labelled("always", [f"denied: {what}" for what in ALWAYS_DENIED])
+
+
+def _inspected(policy: Policy) -> list[str]:
+    """The rules for requests that `allow` does not have, and the hosts that are recorded or left alone."""
+    found = policy.inspection
+    if found is None:
+        return []
+    return [
+        *(f"{rule.text:<32} {'denied':<16} {rule.origin}" for rule in found.deny),
+        *(f"{rule.text:<32} {'recorded':<16} {rule.origin}" for rule in found.hosts),
+        *(f"{rule.text:<32} {'not inspected':<16} {rule.origin}" for rule in found.excepted),
+    ]
+
+
+def _set_line(name: str, value: str) -> str:
+    return f"{name}={value}" if name not in OWN_VARIABLES else f"{name} tells about the session, so {value} is not set"
 
 
 def profile_lines(file: FileSettings | None) -> list[str]:
@@ -72,7 +92,7 @@ def profile_json(file: FileSettings | None) -> dict[str, object]:
 
 def policy_json(policy: Policy, settings: RunSettings, withheld: Sequence[str]) -> dict[str, object]:
     """The same for programs. `ports` is null where a rule covers every port."""
-    ports = policy.default_ports
+    ports, rules = policy.default_ports, settings.secret_rules
     return {
         "v": 1,
         "mode": policy.mode,
@@ -81,6 +101,7 @@ def policy_json(policy: Policy, settings: RunSettings, withheld: Sequence[str]) 
         "allow_domains": [_rule_json(rule, ports) for rule in policy.allow_domains],
         "deny_domains": [_rule_json(rule, ()) for rule in policy.deny_domains],
         "allow_addresses": [_rule_json(rule, ports) for rule in policy.allow_addresses],
+        "budgets": [{"budget": rule.text, "origin": rule.origin} for rule in policy.budgets],
         "default_ports": list(ports),
         "allow_unix_sockets": list(policy.allow_unix_sockets),
         "allow_query_types": list(policy.allow_query_types),
@@ -91,6 +112,7 @@ def policy_json(policy: Policy, settings: RunSettings, withheld: Sequence[str]) 
             for name, value in vars(settings.files).items()
         },
         "set_env": dict(settings.set_env),
+        **({"secrets": [{"rule": text, "origin": origin} for text, origin in rules]} if rules else {}),
         "withheld": list(withheld),
         "always_denied": list(ALWAYS_DENIED),
     }

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from netsandbox.cli.help import print_help
 from netsandbox.cli.session_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows
 from netsandbox.cli.terminal import notice, print_text, terminal_width
-from netsandbox.cli.watch import json_line, watch
 from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import FLAG, SESSIONS, Option, parse
 from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import find, live_sessions, nothing_runs
 from netsandbox.text import columns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
@@ -24,8 +24,8 @@ WORDS = SESSIONS
 USAGE = """\
 usage: netsandbox ports [NAME] [--json] [--watch]
 
-List the published ports of your running sessions, or of one of them, and the URL of each.
-NAME is a session's name, its id or the beginning of its id."""
+List the published ports of your running sessions, or of one of them, and the URL of each. NAME is a session's name, \
+its id or the beginning of its id."""
 
 
 def main(arguments: list[str]) -> int:
@@ -40,9 +40,16 @@ def main(arguments: list[str]) -> int:
     sessions = _chosen(words[0] if words else None)
     if "watch" in parsed.flags:
         wanted = sessions[0]["session"] if words else None  # the name may be another session's after this one's end
+        from netsandbox.cli.watch import json_line, watch
+
         return watch(lambda: _entries(wanted), json_line if as_json else _lines)
     entries = port_entries(sessions)
-    print_text(json.dumps(entries, indent=2) if as_json else "\n".join(_lines(entries)))
+    if as_json:
+        import json
+
+        print_text(json.dumps(entries, indent=2))
+    else:
+        print_text("\n".join(_lines(entries)))
     if not entries and not as_json:
         notice(_nothing_published() if sessions else nothing_runs())
     return 0

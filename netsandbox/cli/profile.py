@@ -24,9 +24,12 @@ usage: netsandbox profile list [--json]
        netsandbox profile show NAME [--json]
        netsandbox profile lint NAME [--json]
 
-list: the profiles for `netsandbox run NAME`, and which of them this project selects.
-show: the values of one profile in this folder, each with its file and line.
-lint: check a profile and its raw rules for macOS. Nothing is run, so it works on any system.
+  netsandbox profile show node     what `netsandbox run node` would open here
+
+  list   the profiles for `netsandbox run NAME`, and which of them this project selects
+  show   the values of one profile in this folder, each with its file and line
+  lint   check a profile and its raw rules for macOS; nothing is run, so it works on any system
+
 Exit status: 0 nothing found, 1 lint has a warning, 2 the profile cannot be used."""
 RAW = ("seatbelt", "raw")
 RAW_PARAMETERS = {"home": "/param/home", "working_dir": "/param/working_dir"}  # a session on a Mac has real folders

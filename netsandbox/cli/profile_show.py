@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 
 from netsandbox.cli.config import as_json, lines
+from netsandbox.cli.help import print_lines
 from netsandbox.cli.terminal import print_text
 from netsandbox.config.effective import effective_layers
 from netsandbox.config.merging import merge
@@ -46,7 +47,7 @@ def show_list(*, for_programs: bool) -> int:
             json.dumps({"v": 1, "profiles": [{**vars(row), "here": row.here or None} for row in rows]}, indent=2)
         )
     else:
-        print_text("\n".join(table(rows)))
+        print_lines(table(rows))
     return 0
 
 

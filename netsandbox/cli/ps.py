@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
 from netsandbox.cli.help import print_help
@@ -13,8 +12,12 @@ from netsandbox.errors import UsageError
 from netsandbox.paths import state_home
 from netsandbox.runtime.option_parser import FLAG, Option, parse
 from netsandbox.session.session_status import Status
-from netsandbox.session.sessions_client import live_sessions, nothing_runs, survey
-from netsandbox.text import columns, few
+from netsandbox.session.sessions_client import is_suspended, live_sessions, nothing_runs, silent_sessions, survey
+from netsandbox.text import columns, few, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FIGURES = ("processes", "cpu_seconds", "memory_bytes")
 OPTIONS = (
@@ -25,7 +28,7 @@ OPTIONS = (
 USAGE = """\
 usage: netsandbox ps [--json] [--watch]
 
-List your running sessions: name, age, policy, ports and command."""
+List your running sessions: name, age, policy, attempts, memory, ports with links and command."""
 
 
 def main(arguments: list[str]) -> int:
@@ -37,9 +40,12 @@ def main(arguments: list[str]) -> int:
         raise UsageError("ps takes no arguments; `netsandbox ports NAME` shows one session's ports")
     as_json = "json" in parsed.flags
     if "watch" in parsed.flags:
+        import sys
+
         from netsandbox.cli.watch import json_line, watch
 
-        return watch(_without_usage, json_line if as_json else _lines)
+        is_terminal = sys.stdout.isatty()
+        return watch(live_sessions if is_terminal else _without_usage, json_line if as_json else _lines)
     sessions, silent = survey()
     if as_json:
         import json
@@ -47,12 +53,19 @@ def main(arguments: list[str]) -> int:
         print_text(json.dumps(sessions, indent=2))
     else:
         print_text("\n".join(_lines(sessions)))
-    for session in silent:
-        notice(f"session {session} is there but does not answer; see `netsandbox audit tail {session}`")
+    for status in silent_sessions(silent):
+        notice(_silent_line(status))
     if not sessions and not silent and not as_json:
         notice(nothing_runs())
     _report_kept({str(session["name"]) for session in sessions})
     return 0
+
+
+def _silent_line(status: Status) -> str:
+    name = printable(status["name"])
+    if is_suspended(status["session"]):
+        return f"{name} is suspended; `fg` in its terminal lets it go on, `netsandbox stop {name}` ends it"
+    return f"{name} is there but does not answer; see `netsandbox audit tail {name}`"
 
 
 def _without_usage() -> list[Status]:

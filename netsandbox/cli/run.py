@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.api import Sandbox
-from netsandbox.backends import BACKENDS
+from netsandbox.backends import AUTO, BACKENDS
 from netsandbox.cli.run_options import (
-    CLOSED,
     DYNAMIC,
     LOCALHOST_OPTIONS,
     POLICY_OPTIONS,
@@ -15,21 +13,26 @@ from netsandbox.cli.run_options import (
     policy_of,
     read_config,
     settings_of,
-    withheld_names,
 )
+from netsandbox.config.commands import without_own_sandbox
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
 from netsandbox.policy.file_rules import PROJECT
+from netsandbox.runtime.inherited import hold_standard_descriptors
 from netsandbox.runtime.option_parser import FLAG, LIST, OPTIONAL, PROFILES, VALUE, Option, parse
+from netsandbox.session.launch import inherited, run_session, sweep_logs
+from netsandbox.settings import Command
 from netsandbox.system import DEFAULT_BACKEND, IS_MACOS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox.api import Result
+    from collections.abc import Sequence
+
     from netsandbox.config.file_settings import FileSettings
     from netsandbox.policy.file_rules import FileRules
     from netsandbox.policy.policy import Policy
     from netsandbox.runtime.option_parser import Parsed
+    from netsandbox.session.launch import Outcome
     from netsandbox.settings import RunSettings
 
 SESSION_OPTIONS = (
@@ -39,8 +42,8 @@ SESSION_OPTIONS = (
         VALUE,
         "",
         "NAME",
-        "namespaces (the only one on Linux) or seatbelt (the only one on macOS)",
-        ("namespaces", "seatbelt"),
+        "auto (default): namespaces, or broker where Linux has none; seatbelt is that of macOS",
+        ("auto", "namespaces", "broker", "seatbelt"),
     ),
     Option("overlay", OPTIONAL, "", "DIR", "change a copy of the project, or of DIR in it; see `netsandbox changes`"),
     Option("ask", FLAG, "", "", "let names and files that no rule allows wait for your `netsandbox approve`"),
@@ -54,7 +57,11 @@ SESSION_OPTIONS = (
     Option("allow-device", LIST, "", "PATH", "let the command use this device: /dev/kvm"),
     Option("dry-run", FLAG, "n", "", "print what would be set up, namespaces or Seatbelt profile, and run nothing"),
     Option("no-proxy-env", FLAG, "", "", "set no proxy variables; connections are still captured"),
+    Option("detach", FLAG, "", "", "run in the background; `netsandbox logs NAME` prints the output"),
     Option("audit-log", VALUE, "", "PATH", "write the audit log there (also: SANDBOX_AUDIT_LOG)"),
+    Option("har", VALUE, "", "FILE", "write the inspected requests there, without credentials, as browsers read them"),
+    Option("har-bodies", VALUE, "", "SIZE", "and the first bytes of each body: 64kB"),
+    Option("record-query", FLAG, "", "", "record the queries of inspected requests too, without credentials"),
     Option("debug", FLAG, "d", "", "print each denial on stderr when it happens, not at the end"),
     Option("debug-log", VALUE, "", "FILE", "append each denial to this file when it happens"),
     Option("quiet", FLAG, "q", "", "print no denials at the end"),
@@ -63,128 +70,213 @@ SESSION_OPTIONS = (
 )
 OPTIONS = (*POLICY_OPTIONS, *LOCALHOST_OPTIONS, *SESSION_OPTIONS)
 REACH = (
-    *("allow-domain", "deny-domain", "allow-address", "allow-unix-socket"),
-    *("offline", "localhost", "online", "profile", "no-detect", "config", "no-config"),
+    *("allow-domain", "deny-domain", "allow-http", "deny-http", "inspect", "inspect-except"),
+    *("secret", "budget", "allow-address", "allow-unix-socket"),
+    *("offline", "localhost", "filtered", "online", "profile", "no-detect", "config", "no-config"),
 )
 FILES = (
     *("files", "allow-read", "allow-write", "deny-read", "deny-write", "overlay"),
-    *("share-tmp", "fresh-home", "rw", "blacklist"),
+    *("share-tmp", "fresh-home", "rw", "blacklist", "pass-env", "clean-env"),
 )
 PROCESSES = ("limit", "no-debug", "allow-execute", "allow-device")
-SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
-SESSION = ("ask", "mode", "ask-wait", "name", "audit-log", "debug", "debug-log", "quiet", "verbose", "help")
+SERVERS = ("publish", "no-publish", "connect-host", "gateway-port", "keep-host", "network-strategy")
+SESSION = (
+    *("ask", "mode", "ask-wait", "name", "detach", "audit-log", "har", "har-bodies", "record-query"),
+    *("debug", "debug-log", "quiet", "verbose", "help"),
+)
 RARE = (
-    *("pass-env", "allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine"),
+    *("allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine"),
     *("seatbelt-switch", "listening-base-port", "listening-port-count", "listening-loopback", "backend", "dry-run"),
 )
-GROUPS = {  # of the help; what a newcomer needs first comes first
+GROUPS = {  # of the help, also of `explain` and `learn`; what a newcomer needs first comes first
     "what it may reach": REACH,
-    "its files": FILES,
+    "its files and variables": FILES,
     "its servers, and those of this machine": SERVERS,
     "its processes": PROCESSES,
     "the session": SESSION,
     "rarely needed": RARE,
 }
+COMMAND = "netsandbox run"
+NOT_EXECUTED = (126, 127)  # as shells have it: not executed, not found
+MAX_STATUS = 128  # git's when it ends early; above are commands that a signal ended
 WORDS = PROFILES
 USAGE = """\
 usage: netsandbox run [OPTIONS] [PROFILE…] [-- CMD [ARG…]]
 
-Run CMD, or your shell. It reaches only what you allow, and every attempt is recorded.
-Its servers are published on this machine: `netsandbox ports` lists their addresses.
-
   netsandbox run --allow-domain example.com -- curl https://example.com/
   netsandbox run --name shop -- npm run dev
-  netsandbox run git node -- npm ci                (`netsandbox profile list` lists the profiles)"""
+  netsandbox run git node -- npm ci    with profiles: `netsandbox profile list`
+  netsandbox run                       your shell
+
+Run CMD, or your shell. It reaches only what you allow, and every attempt is recorded. Its servers are published on \
+this machine: `netsandbox ports` lists their addresses. The -- can be left out if CMD is not the name of a profile."""
 
 
 def main(arguments: list[str]) -> int:
     """Exit status as `subprocess` has it: negative for the signal that killed the command."""
-    parsed = parse(arguments, OPTIONS, "netsandbox run")
+    parsed = parse(arguments, OPTIONS, COMMAND, starts_command)
     if "help" in parsed.flags:
-        from netsandbox.cli.help import print_grouped_help
+        from netsandbox.cli.help import print_help
 
-        return print_grouped_help(USAGE, OPTIONS, GROUPS)
+        return print_help(USAGE, OPTIONS, GROUPS)
+    if os.environ.get("NETSANDBOX_DEBUG", "0") not in ("", "0") and "quiet" not in parsed.flags:
+        parsed.flags |= {"debug", "verbose"}
     backend = _backend(parsed.values.get("backend"), dry="dry-run" in parsed.flags)
-    take_profiles(parsed)
+    take_profiles(parsed, COMMAND)
     file = read_config(parsed)
-    settings = copy_with(settings_of(parsed, file), backend=parsed.values.get("backend"))
-    if "overlay" in parsed.values:
-        settings = copy_with(
-            settings, files=copy_with(settings.files, overlay=_overlay(parsed.values["overlay"], backend))
-        )
-    if file is not None and "quiet" not in parsed.flags:
-        _report_configuration(file, verbose="verbose" in parsed.flags)
-    if settings.files.mode == PROJECT and "quiet" not in parsed.flags:
-        _report_no_project(settings.files)
-    settings = report_rules(settings, parsed.flags)
-    if settings.files.devices and "quiet" not in parsed.flags:
-        _notice(f"{', '.join(settings.files.devices)}: open to the command, with all that the driver lets this user do")
+    settings = _settings(parsed, file, backend)
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run
 
         return dry_run(backend, parsed.command or (), policy_of(parsed, file), settings)
     report_settings(parsed, settings)
-    command = parsed.command
-    if not command:
-        command, settings = _shell(file, settings)
-    if not command[0]:
-        raise UsageError("the command is empty; write it after --")
+    settings = with_secrets(parsed, file, settings)
+    command, settings, title = _command(parsed, file, settings)
     hold_standard_descriptors()
 
     def policy() -> Policy:
-        decided = policy_of(parsed, file)
+        decided = policy_of(parsed, file, settings.secrets)
         report_domains(decided, parsed.flags)
         if "verbose" in parsed.flags:
-            _describe_session(decided, settings)
+            from netsandbox.cli.setting_notices import session_lines
+
+            _print(session_lines(decided, settings))
         return decided
 
-    with Sandbox.deferred(policy, settings) as box:
-        result = box.run(command)
-    _report(result, parsed.flags)
-    return result.returncode
+    started = Command(command, inherited(settings))
+    if "detach" in parsed.flags:
+        from netsandbox.cli.detach import detached
+
+        started = detached(started)  # in a second process; this one waits there for its start, and ends
+    _write_title(title[0])
+    try:
+        outcome = run_session(policy, settings, started)
+    finally:
+        _write_title(title[1])
+    _report(outcome, parsed, command, settings)
+    sweep_logs(outcome.session)
+    return outcome.returncode
 
 
-def _shell(file: FileSettings | None, settings: RunSettings) -> tuple[list[str], RunSettings]:
-    """The user's shell; on a terminal with the mode in its prompt."""
+def with_secrets(parsed: Parsed, file: FileSettings | None, settings: RunSettings) -> RunSettings:
+    """The settings with the secrets that stay outside. What a user must know of them is printed."""
+    if not settings.secret_rules:
+        return settings
+    from netsandbox.cli.secret_options import session_secrets
+
+    secrets, lines = session_secrets(parsed, file, settings)
+    if "quiet" not in parsed.flags:
+        _print(lines)
+    if secrets is None:
+        return settings
+    if parsed.command:
+        parsed.command = secrets.masked_words(parsed.command)
+    return copy_with(settings, inspect=True, secrets=secrets)
+
+
+def _settings(parsed: Parsed, file: FileSettings | None, backend: str) -> RunSettings:
+    """The settings as they hold on this host. What a user must know of them is printed."""
+    settings = settings_of(parsed, file)
+    if "overlay" in parsed.values:
+        overlay = _overlay(parsed.values["overlay"], backend)
+        settings = copy_with(settings, files=copy_with(settings.files, overlay=overlay))
+    if "quiet" in parsed.flags:
+        return report_rules(settings, parsed.flags)
+    verbose = "verbose" in parsed.flags
+    if file is not None and (verbose or file.narrowed or file.ignored):
+        from netsandbox.cli.notices import configuration_lines
+
+        _print(configuration_lines(file, verbose=verbose))
+    if settings.files.mode == PROJECT:
+        _report_no_project(settings.files)
+    settings = report_rules(settings, parsed.flags)
+    if devices := settings.files.devices:
+        _print([f"{', '.join(devices)}: open to the command, with all that the driver lets this user do"])
+    return settings
+
+
+def _command(
+    parsed: Parsed, file: FileSettings | None, settings: RunSettings
+) -> tuple[list[str], RunSettings, tuple[str, str]]:
+    """What to run, and for a shell the title of its terminal."""
+    command, title = parsed.command, ("", "")
+    if command is None:
+        if "detach" in parsed.flags:
+            raise UsageError("--detach needs a command, since a shell needs a terminal; write it after --")
+        command, settings, title = _shell(file, settings)
+    elif file is not None:
+        command = without_own_sandbox(command, [name for name, _ in file.profiles])
+    if not command or not command[0]:
+        raise UsageError("the command is empty; write it after --, or leave -- out to start your shell")
+    return command, settings, title
+
+
+def _shell(file: FileSettings | None, settings: RunSettings) -> tuple[list[str], RunSettings, tuple[str, str]]:
+    """The user's shell; on a terminal with the mode in its prompt and in the title, which is set and restored."""
     shell = (file and file.shell) or os.environ.get("SHELL") or "/bin/sh"
+    if not _is_input_for_shell():
+        raise UsageError("no command, and no terminal for a shell; write `netsandbox run -- CMD`")
     if not (os.isatty(0) and os.isatty(1)) or (file is not None and not file.prompt_indicator):
-        return [shell], settings
-    from netsandbox.shells.interactive import interactive
+        return [shell], settings, ("", "")
+    from netsandbox.shells.interactive import interactive, title
 
     command, variables = interactive(shell, {**os.environ, **dict(settings.set_env)})
-    return command, copy_with(settings, set_env=(*settings.set_env, *variables))
+    titles = title(settings.mode, os.environ.get("TERM", "")) if os.isatty(2) else ("", "")
+    return command, copy_with(settings, set_env=(*settings.set_env, *variables)), titles
 
 
-def take_profiles(parsed: Parsed) -> None:
-    """Words before `--` are profiles, above those of --profile."""
-    if parsed.words:
-        _check_profile_names(parsed.words, overlay=parsed.values.get("overlay") == "")
-        parsed.lists["profile"] = [*parsed.words, *parsed.all("profile")]
+def _write_title(text: str) -> None:
+    if text:
+        try:
+            os.write(2, text.encode("ascii"))
+        except OSError:  # the terminal is gone
+            pass
 
 
-def _check_profile_names(words: list[str], *, overlay: bool) -> None:
-    """Words are profiles. An unknown word may be a command whose `--` was forgotten, or the folder of an *overlay*."""
+def _is_input_for_shell() -> bool:
+    """Whether standard input is a terminal or can have a script: a shell that reads /dev/null would seem to succeed."""
+    try:
+        return os.isatty(0) or os.fstat(0).st_mode & 0o170000 != 0o020000  # `stat.S_IFMT`, `S_IFCHR`
+    except OSError:  # closed
+        return False
+
+
+def starts_command(word: str) -> bool:
+    """Whether *word* is a program and no profile, so that the `--` before a command can be left out."""
+    from netsandbox.paths import is_program
+
+    return not is_profile(word) and is_program(word)
+
+
+def is_profile(word: str) -> bool:
     from netsandbox.config.paths import is_profile_name
     from netsandbox.config.profiles.profile_files import find
 
-    for at, word in enumerate(words):
-        if not is_profile_name(word) or find(word) is None:
-            from netsandbox.config.profiles.profile_files import unknown_argument
+    return is_profile_name(word) and find(word) is not None
 
-            if overlay and os.path.isdir(word):
+
+def take_profiles(parsed: Parsed, command: str) -> None:
+    """Words before `--` are profiles, above those of --profile."""
+    for at, word in enumerate(parsed.words):
+        if not is_profile(word):
+            if parsed.values.get("overlay") == "" and os.path.isdir(word):
                 from netsandbox.text import shell_quoted
 
                 raise UsageError(f"--overlay takes its folder after a =; write --overlay={shell_quoted(word)}")
-            raise unknown_argument(words, at)
+            from netsandbox.config.profiles.profile_files import unknown_argument
+
+            raise unknown_argument(parsed, at, command)
+    if parsed.words:
+        parsed.lists["profile"] = [*parsed.words, *parsed.all("profile")]
 
 
 def _backend(name: str | None, *, dry: bool) -> str:
     """The backend to use. One of another system can only be printed."""
     own = DEFAULT_BACKEND or "namespaces"
-    if name is None:
+    if name is None or name == AUTO:
         return own
     if name not in BACKENDS:
-        raise UsageError(f"unknown backend {name!a}; use --backend {own}, or leave it out")
+        raise UsageError(f"unknown backend {name!a}; use --backend {AUTO} or {own}, or leave it out")
     if BACKENDS[name] != BACKENDS[own] and not dry:
         advice = "leave it out" + (", or add --dry-run to print its profile" if name == "seatbelt" else "")
         raise UsageError(f"the backend {name} is that of {BACKENDS[name]} and confines nothing here; {advice}")
@@ -201,34 +293,6 @@ def _overlay(named: str, backend: str) -> str:
     return path_rule(named, "--overlay", working_folder() or "/", home).path if named else ""
 
 
-def _describe_session(policy: Policy, settings: RunSettings) -> None:
-    allowed = ["everything that is not denied"] if policy.mode == "online" else []
-    if policy.mode == "filtered":  # in the other modes rules open nothing
-        allowed = [rule.text for rule in policy.allow_domains] + [rule.text for rule in policy.allow_addresses]
-    allowed += [f"port {port} of the host's localhost" for port in settings.localhost.connect_host]
-    _notice(f"mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}")
-    if settings.ask is not None:
-        _notice(f"asks about other names for {settings.ask} s each, `netsandbox pending` lists the questions")
-    if settings.ask_files is not None:
-        _notice(f"asks about other files for {settings.ask_files} s each")
-    if settings.name is None:
-        where = "`netsandbox ps` shows the session's name and window"
-    else:
-        where = f"session {settings.name}, `netsandbox ps` shows its window"
-    if settings.localhost.publishes:
-        where += f", `netsandbox ports{' ' + settings.name if settings.name else ''}` where its servers are reached"
-    _notice(where)
-    if IS_MACOS:
-        _report_unsigned()
-    from netsandbox.cli.file_notices import file_view_lines
-
-    for line in file_view_lines(settings.files):
-        _notice(line)
-    withheld = withheld_names(settings)
-    if withheld:
-        _notice(f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one")
-
-
 def report_rules(settings: RunSettings, flags: set[str]) -> RunSettings:
     """The settings with the rules for files as they hold on this host. What a user must know of them is printed."""
     files = settings.files
@@ -239,8 +303,7 @@ def report_rules(settings: RunSettings, flags: set[str]) -> RunSettings:
 
     found = effective(files)
     if "quiet" not in flags:
-        for line in rule_lines(found, verbose="verbose" in flags):
-            _notice(line)
+        _print(rule_lines(found, verbose="verbose" in flags))
     return copy_with(settings, files=found.rules)
 
 
@@ -250,23 +313,19 @@ def report_settings(parsed: Parsed, settings: RunSettings) -> None:
     if (variables or ports or sockets) and "quiet" not in parsed.flags:
         from netsandbox.cli.setting_notices import no_socket_lines, unheard_lines, unset_lines
 
-        for line in (*unset_lines(variables), *unheard_lines(ports), *no_socket_lines(sockets)):
-            _notice(line)
+        _print([*unset_lines(variables), *unheard_lines(ports), *no_socket_lines(sockets)])
 
 
 def report_domains(policy: Policy, flags: set[str]) -> None:
-    """Print the rules that open nothing: the mode is closed, others deny the same, or the name is the session's own."""
+    """Print the rules that open nothing: others deny the same, or the name is the session's own."""
     if "quiet" in flags:
         return
-    is_closed = policy.mode in CLOSED and (policy.allow_domains or policy.allow_addresses)
     own = [rule for rule in policy.allow_domains if rule.name.endswith("localhost")]
-    if is_closed or own or (policy.allow_domains and policy.deny_domains):
-        from netsandbox.cli.setting_notices import closed_lines, contradiction_lines, localhost_lines
+    if own or (policy.allow_domains and policy.deny_domains):
+        from netsandbox.cli.setting_notices import contradiction_lines, localhost_lines
         from netsandbox.policy.overruled import overruled
 
-        contradictions = contradiction_lines(overruled(policy), verbose="verbose" in flags)
-        for line in (*closed_lines(policy), *localhost_lines(own), *contradictions):
-            _notice(line)
+        _print([*localhost_lines(own), *contradiction_lines(overruled(policy), verbose="verbose" in flags)])
 
 
 def _report_no_project(files: FileRules) -> None:
@@ -282,69 +341,30 @@ def _report_no_project(files: FileRules) -> None:
         return
     if find_project(here, os.path.realpath(home())) is None:
         advice = "enter a project's folder, or name paths with --allow-read and --allow-write"
-        _notice(f"{here} is no project, so the command sees none of your files; {advice}")
+        _print([f"{here} is no project, so the command sees none of your files; {advice}"])
 
 
-def _report_unsigned() -> None:
-    from netsandbox.backends.seatbelt.signing import signed_parts
+def _report(outcome: Outcome, parsed: Parsed, command: list[str], settings: RunSettings) -> None:
+    failed = 0 < outcome.returncode <= MAX_STATUS and outcome.returncode not in NOT_EXECUTED
+    if "verbose" in parsed.flags:
+        _print([f"audit log {outcome.audit_log}", *([f"HAR {settings.har}"] if settings.har else ())])
+    if "quiet" in parsed.flags or not (failed or outcome.denied or outcome.denied_files or outcome.kept):
+        return
+    from netsandbox.cli.notices import missed_lines, outcome_lines, withheld_names
 
-    why = signed_parts().unsigned
-    if why:
-        reason = f"not signed by this Mac, so used as installed: {why}; if it kills them, sign them with codesign"
-        _notice(f"helper and library are {reason}")
+    _print(outcome_lines(outcome, command, debug="debug" in parsed.flags))
+    if parsed.command and failed:
+        _print(missed_lines(parsed.command, withheld_names(settings), settings.variables))
+        if any(word[:1] == "/" or "../" in word or "=/" in word for word in parsed.command[1:]) and not IS_MACOS:
+            from netsandbox.cli.unseen_paths import unseen_lines
 
-
-def _report_configuration(file: FileSettings, *, verbose: bool) -> None:
-    """Ignored settings are always reported; otherwise the user would look for a mistake elsewhere."""
-    if verbose:
-        for name, why in file.profiles:
-            _notice(f"profile {name}: {why}")
-        for note in file.notes:
-            _notice(note)
-    if file.ignored:
-        from netsandbox.cli.notices import ignored_lines
-
-        for line in ignored_lines(file.ignored):
-            _notice(line)
+            told = [denial.path for denial in outcome.denied_files]
+            _print(unseen_lines(parsed.command[1:], settings.files, inherited(settings), told))
 
 
-def _notice(text: str) -> None:
-    from netsandbox.cli.terminal import notice  # most runs print nothing, and each module costs time before exec
+def _print(lines: Sequence[str]) -> None:
+    if lines:
+        from netsandbox.cli.terminal import notice  # most runs print nothing, and each module costs time before exec
 
-    notice(text)
-
-
-def _report(result: Result, flags: set[str]) -> None:
-    if "verbose" in flags:
-        _notice(f"audit log {result.audit_log}")
-    if result.denied and flags.isdisjoint(("quiet", "debug")):
-        from netsandbox.cli.notices import denial_lines
-
-        for line in denial_lines(result.denied):
-            _notice(line)
-    if (result.denied_files or result.kept) and "quiet" not in flags:
-        from netsandbox.cli.notices import file_denial_lines, kept_lines
-        from netsandbox.policy.habits import did_well
-
-        told = file_denial_lines(result.denied_files, succeeded=did_well(result.returncode))
-        for line in (*told, *kept_lines(result.kept)):
-            _notice(line)
-    _sweep_logs(result)
-
-
-def hold_standard_descriptors() -> None:
-    """The next file that we open would get the number of a closed 0, 1 or 2, so open /dev/null there."""
-    while True:
-        fd = os.open("/dev/null", os.O_RDWR)
-        if fd > 2:
-            os.close(fd)
-            return
-        os.set_inheritable(fd, True)  # noqa: FBT003 (the standard library's own signature)
-
-
-def _sweep_logs(result: Result) -> None:
-    """Remove the logs of the oldest sessions now and then, after the command and never before it."""
-    if result.session.endswith("0"):
-        from netsandbox.audit.sweep import sweep
-
-        sweep()
+        for line in lines:
+            notice(line)

@@ -7,11 +7,12 @@ import os
 from netsandbox_portmap import STRATEGIES, default_strategy
 from netsandbox_portmap import localhost_settings as localhost
 
-from netsandbox.config.paths import DESCRIPTORS, project_files, user_files
+from netsandbox.config.commands import selecting_name
+from netsandbox.config.paths import DESCRIPTORS, organisation_files, project_files, user_files
 from netsandbox.errors import UsageError
 from netsandbox.paths import config_home, home, working_folder
-from netsandbox.policy.file_rules import FILE_MODES, FileRules, path_rule
-from netsandbox.policy.variables import Layer, VariableRules, check_pattern
+from netsandbox.policy.file_rules import FILE_MODES, FileRules
+from netsandbox.policy.variables import CLEAN, Layer, check_pattern
 from netsandbox.runtime.option_parser import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
 from netsandbox.settings import Bounds, RunSettings
 from netsandbox.system import IS_MACOS, NAME
@@ -23,21 +24,45 @@ if TYPE_CHECKING:
     from netsandbox_portmap.localhost_settings import LocalhostSettings
 
     from netsandbox.config.file_settings import FileSettings
-    from netsandbox.policy.file_rules import PathRule
+    from netsandbox.policy.budgets import BudgetRule
     from netsandbox.policy.policy import Policy
     from netsandbox.runtime.option_parser import Parsed
+    from netsandbox.runtime.session_secrets import SessionSecrets
 
 PATH_OPTIONS = ("allow-read", "allow-write", "rw", "deny-read", "blacklist", "deny-write")
 POLICY_OPTIONS = (
     Option(
-        "allow-domain",
+        "allow-domain", LIST, "", "PATTERN", "allow this name: example.com, *.example.com, host:8443, a URL", DOMAINS
+    ),
+    Option(
+        "deny-domain",
         LIST,
         "",
         "PATTERN",
-        "allow this name: example.com, *.example.com, host:8443, a URL",
+        "deny this name; wins over every allow: '**.corp.example except jira.corp.example'",
         DOMAINS,
     ),
-    Option("deny-domain", LIST, "", "PATTERN", "deny this name; wins over every allow", DOMAINS),
+    Option("allow-http", LIST, "", "RULE", "allow these requests only: 'GET,HEAD https://api.example.com/v1/**'"),
+    Option("deny-http", LIST, "", "RULE", "deny these requests; wins over every allow: 'POST https://example.com/**'"),
+    Option(
+        "inspect",
+        LIST,
+        "",
+        "HOST",
+        "record each request to this host ('*': every host); its TLS ends at the session's door",
+        DOMAINS,
+    ),
+    Option(
+        "inspect-except", LIST, "", "HOST", "never inspect this host: for pinned keys, client certificates", DOMAINS
+    ),
+    Option(
+        "secret",
+        LIST,
+        "",
+        "NAME@HOST",
+        "keep this variable's value outside; the host gets it: GITHUB_TOKEN@api.example.com",
+    ),
+    Option("budget", LIST, "", "[HOST=]SIZE", "limit bytes: HOST=10MB, HOST=10MB,up=1MB; without HOST all together"),
     Option("allow-address", LIST, "", "CIDR[:PORT]", "allow this address, private ones included"),
     Option("allow-unix-socket", LIST, "", "PATH", "let the command connect to this socket of the host"),
     Option(
@@ -58,9 +83,12 @@ POLICY_OPTIONS = (
     Option("blacklist", LIST, "", "PATH", "the same as --deny-read"),
     Option("allow-query-type", LIST, "", "TYPE", "forward DNS queries of this type for allowed names: TXT, MX"),
     Option("offline", FLAG, "", "", "nothing leaves (the default when nothing is allowed)"),
-    Option("localhost", FLAG, "", "", "the same as --offline; the session's own localhost always works"),
-    Option("online", FLAG, "", "", "allow everything except denied names, private addresses and DNS-over-HTTPS"),
-    Option("config", VALUE, "c", "FILE", "read further rules and settings from this TOML file"),
+    Option("localhost", FLAG, "", "", "the session's own localhost, which always works, and what --allow-… names"),
+    Option("filtered", FLAG, "", "", "what rules allow, also those of files that set another mode"),
+    Option(
+        "online", FLAG, "", "", "network open, files closed: all but denied names, private addresses, DNS-over-HTTPS"
+    ),
+    Option("config", VALUE, "", "FILE", "read further rules and settings from this TOML file"),
     Option("no-config", FLAG, "", "", "ignore your configuration and the project's, and detect no profile"),
     Option(
         "profile",
@@ -70,27 +98,15 @@ POLICY_OPTIONS = (
         "use this profile; see `netsandbox profile list`. A name before -- does the same",
         PROFILES,
     ),
-    Option("no-detect", FLAG, "", "", "do not choose profiles by the project's files"),
-    Option(
-        "pass-env",
-        LIST,
-        "",
-        "NAME",
-        "pass this variable although it looks like a secret: GITHUB_TOKEN",
-        VARIABLES,
-    ),
-    Option(
-        "seatbelt-switch",
-        LIST,
-        "",
-        "NAME",
-        "on macOS: open trustd, fsevents, …, or close one: no-debug",
-        SWITCHES,
-    ),
+    Option("no-detect", FLAG, "", "", "do not choose profiles by the project's files and the command's name"),
+    Option("pass-env", LIST, "", "NAME", "pass this variable although it looks like a secret: GITHUB_TOKEN", VARIABLES),
+    Option("clean-env", FLAG, "", "", "pass only PATH, HOME, TERM, LANG and the like, and those of --pass-env"),
+    Option("seatbelt-switch", LIST, "", "NAME", "on macOS: open trustd, fsevents, …, or close one: no-debug", SWITCHES),
     Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve names at this server, not by the host's resolv.conf"),
     Option("upstream-proxy", VALUE, "", "URL", "connect through this HTTP proxy: http://proxy.example.com:3128"),
 )
-MODES = ("offline", "localhost", "online")
+MODES = ("offline", "localhost", "filtered", "online")
+INSPECTING = ("allow-http", "deny-http", "inspect")
 PROCESSES = frozenset(("limit", "no-debug", "allow-device", "allow-execute"))
 CLOSED = ("offline", "localhost")
 ASKING = frozenset(("ask", "mode", "ask-wait"))
@@ -100,11 +116,8 @@ FILTERED = "filtered"  # as `policy.FILTERED`, which is loaded later than the co
 
 def read_config(parsed: Parsed) -> FileSettings | None:
     """The merged settings of the user's file, the project's, the file of --config and profiles; None without any."""
-    user: tuple[str, ...] = ()
-    project: tuple[str, ...] = ()
     detect = "no-config" not in parsed.flags and "no-detect" not in parsed.flags
-    if "no-config" not in parsed.flags:
-        user, project = user_files(), project_files()
+    user, project = (organisation_files(), ()) if "no-config" in parsed.flags else (user_files(), project_files())
     named = parsed.values.get("config")
     names = tuple(parsed.all("profile"))
     if not (user or project or names or detect) and named is None:
@@ -112,72 +125,124 @@ def read_config(parsed: Parsed) -> FileSettings | None:
     from netsandbox.config.cache import ConfigSources, recall_settings
 
     here = working_folder() or ""
-    sources = ConfigSources(here, home(), config_home(), user, project, named, names, detect, _mode(parsed, names))
+    command = selecting_name(parsed.command) if detect else ""
+    mode = command_mode(parsed)[0]
+    sources = ConfigSources(here, home(), config_home(), user, project, named, names, detect, mode, command)
     known = recall_settings(sources)
     if known is not None:
         return known[0]
+    from netsandbox.cli.progress import progress
     from netsandbox.config.effective import load
 
-    return load(sources)
+    with progress("asking the tools of this project for their registries"):
+        return load(sources)
 
 
-def _mode(parsed: Parsed, names: Sequence[str]) -> str | None:
-    """The mode that the command line sets, by an option or by a profile's name."""
+def command_mode(parsed: Parsed) -> tuple[str | None, str]:
+    """The mode that the command line sets, and the option or profile that does. To allow something sets `filtered`."""
     given = [(mode, f"--{mode}") for mode in MODES if mode in parsed.flags]
-    given += [(mode, mode) for mode in MODES if mode in names]
+    given += [(mode, f"the profile {mode}") for mode in MODES if mode in parsed.all("profile")]
     if len({mode for mode, _ in given}) > 1:
         raise UsageError(f"{given[0][1]} and {given[1][1]} exclude each other; choose one")
-    if not given:
-        return None
-    mode, written = given[0]
-    if mode != "online" and (parsed.all("allow-domain") or parsed.all("allow-address")):
-        raise UsageError(f"{written} lets nothing out, so --allow-… has no meaning with it; leave one of them out")
-    return mode
+    mode, written = given[0] if given else (None, "")
+    rules = [f"--{name}" for name in ("allow-domain", "allow-address", "allow-http") if parsed.all(name)]
+    if rules and mode == "offline":
+        raise UsageError(f"{written} lets nothing out, so {rules[0]} has no meaning with it; leave one of them out")
+    return (FILTERED, rules[0]) if rules and mode in (None, "localhost") else (mode, written)
 
 
-def policy_of(parsed: Parsed, file: FileSettings | None) -> Policy:
-    """The policy of the options and the files: lists add up, the command line's mode wins."""
-    from netsandbox.policy.policy import Policy
+def policy_of(parsed: Parsed, file: FileSettings | None, secrets: SessionSecrets | None = None) -> Policy:
+    """The policy of the options and the files: lists add up, the command line's mode wins. Hosts of *secrets* are
+    inspected."""
+    from netsandbox.policy.policy import DEFAULT_PORTS, Policy
 
-    mode = _chosen_mode(parsed, file)
-    closed = False
-    if _asked(parsed, file)[0] is not None:
-        closed, mode = mode in CLOSED, FILTERED  # in a closed mode everything is asked, whatever rules files have
-    allow, addresses = parsed.all("allow-domain"), parsed.all("allow-address")
-    unix_sockets, query_types = parsed.all("allow-unix-socket"), parsed.all("allow-query-type")
-    if file is None:
-        return Policy(
-            allow,
-            parsed.all("deny-domain"),
-            addresses,
-            mode=mode,
-            allow_unix_sockets=unix_sockets,
-            allow_query_types=query_types,
-        )
+    mode, origin = _chosen_mode(parsed, file)
+    ports = file.default_ports if file else DEFAULT_PORTS
+    # In a closed mode --ask asks about everything, whatever rules files have.
+    opening = None if mode in CLOSED else file
+    inspection = None
+    if secrets is not None or is_inspecting(parsed, file):
+        from netsandbox.cli.inspection_options import inspection_of
+
+        inspection = inspection_of(parsed, file, opening, secrets, ports)
     return Policy(
-        [*(() if closed else file.allow_domains), *allow],
-        [*file.deny_domains, *parsed.all("deny-domain")],
-        [*(() if closed else file.allow_addresses), *addresses],
-        mode=mode,
-        default_ports=file.default_ports,
-        allow_unix_sockets=[*file.allow_unix_sockets, *unix_sockets],
-        allow_query_types=[*file.allow_query_types, *query_types],
+        [*(opening.allow_domains if opening else ()), *parsed.all("allow-domain")],
+        [*(file.deny_domains if file else ()), *parsed.all("deny-domain")],
+        [*(opening.allow_addresses if opening else ()), *parsed.all("allow-address")],
+        mode=mode if _asked(parsed, file)[0] is None else FILTERED,
+        default_ports=ports,
+        allow_unix_sockets=[*(file.allow_unix_sockets if file else ()), *parsed.all("allow-unix-socket")],
+        allow_query_types=[*(file.allow_query_types if file else ()), *parsed.all("allow-query-type")],
+        mode_origin=origin,
+        inspection=inspection,
+        budgets=_budgets(parsed, file),
     )
+
+
+def _budgets(parsed: Parsed, file: FileSettings | None) -> tuple[BudgetRule, ...]:
+    given = [*(file.budgets if file else ()), *((text, "--budget") for text in parsed.all("budget"))]
+    if not given:
+        return ()
+    from netsandbox.policy.budgets import parse_budgets
+
+    return parse_budgets(given)
+
+
+def is_inspecting(parsed: Parsed, file: FileSettings | None) -> bool:
+    """Whether there are rules for requests, or hosts to inspect."""
+    if parsed.lists and any(parsed.all(name) for name in INSPECTING):
+        return True
+    return file is not None and bool(file.allow_http or file.deny_http or file.inspect)
+
+
+def _secret_rules(parsed: Parsed, file: FileSettings | None) -> tuple[tuple[str, str], ...]:
+    """The rules for secrets, each with its origin; of optional ones those whose variable is set."""
+    given = parsed.all("secret") if parsed.lists else ()
+    if given:
+        from netsandbox.policy.secret_rules import parse_secret
+
+        for text in given:
+            parse_secret(text, "--secret")
+    return (
+        *(each for each in (file.secrets if file else ()) if ",optional=yes" not in each[0] or _has_source(each[0])),
+        *((text, "--secret") for text in given),
+    )
+
+
+def _has_source(text: str) -> bool:
+    """Cheaper than to parse the rule, since profiles have such rules for variables that few users set."""
+    return any(f",{source}=" in text for source in ("env", "file", "command")) or text.partition("@")[0] in os.environ
 
 
 def mode_of(parsed: Parsed, file: FileSettings | None) -> str:
     """The mode of `policy_of`, which is made later than the command's environment."""
     if _asked(parsed, file)[0] is not None:
         return FILTERED
-    mode = _chosen_mode(parsed, file)
-    if mode is not None:
-        return mode
-    opened = parsed.all("allow-domain") or parsed.all("allow-address")
-    return FILTERED if opened or (file and (file.allow_domains or file.allow_addresses)) else "offline"
+    mode = _chosen_mode(parsed, file)[0]
+    opened = file is not None and (file.allow_domains or file.allow_addresses or file.allow_http)
+    return mode or (FILTERED if opened else "offline")
 
 
-def _chosen_mode(parsed: Parsed, file: FileSettings | None) -> str | None:
-    return _mode(parsed, parsed.all("profile")) or (file.mode if file else None)
+def _chosen_mode(parsed: Parsed, file: FileSettings | None) -> tuple[str | None, str]:
+    """The mode, and the option or line that sets it. An address narrows no file's online: it opens a private one."""
+    mode, origin = command_mode(parsed)
+    if file is None:
+        return mode, origin
+    if mode is None or (origin == "--allow-address" and file.mode == "online"):
+        mode, origin = file.mode, file.mode_origin
+    return mode, check_bound(file, "mode", mode, origin) if mode else origin
+
+
+def check_bound(file: FileSettings, field: str, mode: str, origin: str) -> str:
+    """The organisation's modes are the widest. *origin*, or the organisation's line where that closes the network."""
+    for bounded, widest, line in file.bounded:
+        if bounded == field:
+            from netsandbox.config.merging import is_wider
+
+            if is_wider(mode, widest):
+                raise UsageError(f"{origin}: {line} allows no mode wider than {widest}; leave it out")
+            return line if widest in CLOSED else origin
+    return origin
 
 
 def _asked(parsed: Parsed, file: FileSettings | None) -> tuple[int | None, int | None]:
@@ -186,12 +251,15 @@ def _asked(parsed: Parsed, file: FileSettings | None) -> tuple[int | None, int |
         return None, None
     from netsandbox.cli.ask_options import asked
 
-    return asked(parsed, file, _chosen_mode(parsed, file), _files(parsed, file).mode)
+    names, files = asked(parsed, file, _chosen_mode(parsed, file)[0], _files(parsed, file).mode)
+    if names is not None and file is not None:
+        check_bound(file, "mode", FILTERED, "--ask")
+    return names, files
 
 
 def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
     """The other settings, such as the name servers and the path of the log."""
-    servers = parsed.all("upstream-dns") or (list(file.upstream_dns) if file else [])
+    servers = parsed.all("upstream-dns") or (file.upstream_dns if file else ())
     proxy = parsed.values.get("upstream-proxy")
     if proxy is not None:
         from netsandbox.config.readers import check_proxy
@@ -200,33 +268,48 @@ def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
     names, paths = _asked(parsed, file)
     log = parsed.values.get("audit-log") or os.environ.get("SANDBOX_AUDIT_LOG")
     made = RunSettings(
-        upstream_dns=tuple(_server(text) for text in servers),
+        upstream_dns=_name_servers(servers) if servers else (),
         upstream_proxy=proxy or (file.upstream_proxy if file else None),
         proxy_env="no-proxy-env" not in parsed.flags and (file is None or file.proxy_env),
         mode=mode_of(parsed, file),
-        backend=parsed.values.get("backend"),
+        backend=parsed.values.get("backend") or (file.backend if file else None),
         unix_sockets=(*(file.allow_unix_sockets if file else ()), *parsed.all("allow-unix-socket")),
         variables=_variables(parsed, file),
         set_env=file.set_env if file else (),
         files=_files(parsed, file),
         audit_log=log or (file.audit_log if file else None),
+        log_may_move=not log,
         debug="debug" in parsed.flags,
         debug_log=os.path.abspath(parsed.values["debug-log"]) if parsed.values.get("debug-log") else None,
         configs=_configs(file.kept) if file else (),
         switches=_switches(parsed, file),
         raw=file.raw if file else (),
         name=_name(parsed, file),
+        announce="quiet" not in parsed.flags,
         verbose="verbose" in parsed.flags,
         ask=names,
         ask_files=paths,
+        notify=file is None or file.notify,
+        inspect=is_inspecting(parsed, file),
+        secret_rules=_secret_rules(parsed, file),
         bounds=file.bounds if file else Bounds(),
         localhost=localhost_of(parsed, file),
     )
+    if "har" in parsed.values or "har-bodies" in parsed.values:
+        from netsandbox.cli.har_options import with_har
+
+        made = with_har(made, parsed)
     if (file is None or not file.has_process_rules) and PROCESSES.isdisjoint((*parsed.lists, *parsed.flags)):
         return made
     from netsandbox.cli.process_options import with_process_rules
 
     return with_process_rules(made, parsed, file)
+
+
+def _name_servers(servers: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    from netsandbox.config.readers import name_server
+
+    return tuple(name_server(text, "--upstream-dns") for text in servers)
 
 
 def _configs(kept: Sequence[str]) -> tuple[str, ...]:
@@ -239,6 +322,8 @@ def _configs(kept: Sequence[str]) -> tuple[str, ...]:
 
 def _variables(parsed: Parsed, file: FileSettings | None) -> tuple[Layer, ...]:
     layers = file.variables if file else ()
+    if "clean-env" in parsed.flags or (file is not None and file.clean_env):
+        layers = (*CLEAN, *layers)
     passed = tuple(check_pattern(text, "--pass-env") for text in parsed.all("pass-env"))
     return (*layers, Layer(passed=passed)) if passed else layers
 
@@ -246,6 +331,8 @@ def _variables(parsed: Parsed, file: FileSettings | None) -> tuple[Layer, ...]:
 def _files(parsed: Parsed, file: FileSettings | None) -> FileRules:
     if file is None and parsed.lists.keys().isdisjoint(PATH_OPTIONS) and "files" not in parsed.values:
         return FileRules(share_tmp="share-tmp" in parsed.flags, fresh_home="fresh-home" in parsed.flags)
+    from netsandbox.cli.file_options import file_rules
+
     return file_rules(parsed, file)
 
 
@@ -263,14 +350,6 @@ def _switches(parsed: Parsed, file: FileSettings | None) -> tuple[str, ...]:
     return (*switches, *(check_word(word, "--seatbelt-switch") for word in words))
 
 
-def withheld_names(settings: RunSettings) -> list[str]:
-    """The variables of this process that the command would not get."""
-    from netsandbox.text import printable
-
-    _, names = VariableRules(settings.variables).split(os.environb)
-    return [printable(os.fsdecode(name)) for name in names]
-
-
 def _name(parsed: Parsed, file: FileSettings | None) -> str | None:
     name = parsed.values.get("name", file.name if file else None)
     if name is not None:
@@ -280,21 +359,20 @@ def _name(parsed: Parsed, file: FileSettings | None) -> str | None:
     return name
 
 
-def _server(text: str) -> tuple[str, int]:
-    """ADDRESS or ADDRESS:PORT, IPv6 with a port in brackets."""
-    from netsandbox.config.readers import check_server
-    from netsandbox.policy.rules import parse_address
-
-    rule = parse_address(check_server(text, "--upstream-dns"), "--upstream-dns")
-    return rule.network.text, rule.ports[0] if rule.ports else 53
-
-
 _DEFAULT = default_strategy(NAME)
 _STRATEGIES = ", ".join(f"{name} (default)" if name == _DEFAULT else name for name in STRATEGIES)
 LOCALHOST_OPTIONS = (
     Option("publish", LIST, "", "PORT[:HOSTPORT]", "publish this port on the host, and no other (default: all)"),
     Option("no-publish", FLAG, "", "", "publish no port"),
-    Option("connect-host", LIST, "", "PORT", "let the command reach this port of the host's localhost"),
+    Option(
+        "connect-host",
+        LIST,
+        "",
+        "[PORT:][NAME:]PORT",
+        "let the command reach this port of the host's localhost, or of the session NAME",
+    ),
+    Option("gateway-port", VALUE, "", "PORT", "serve NAME.localhost at this port of the host (default: 7878)"),
+    Option("keep-host", FLAG, "", "", "by name, servers see the Host that was opened, not localhost:PORT"),
     Option("network-strategy", VALUE, "", "NAME", f"how the host sees ports: {_STRATEGIES}", STRATEGIES),
     Option(
         "rewrite-engine",
@@ -312,73 +390,9 @@ NAMES = frozenset(option.name for option in LOCALHOST_OPTIONS)
 
 
 def localhost_of(parsed: Parsed, file: FileSettings | None) -> LocalhostSettings:
-    """The command line wins over the file; lists add up."""
-    given = parsed.values.keys() | parsed.lists.keys() | parsed.flags
     base = file.localhost if file is not None else localhost.LocalhostSettings()
-    if given.isdisjoint(NAMES):
+    if (parsed.values.keys() | parsed.lists.keys() | parsed.flags).isdisjoint(NAMES):
         return localhost.check(base)
-    values = dict(vars(base))
-    for option, field, read in _READERS:
-        if option in parsed.values:
-            values[field] = read(parsed.values[option], f"--{option}")
-    values["chosen"] = base.chosen or "network-strategy" in parsed.values
-    values["publish"] = _publish(parsed, base)
-    listed = localhost.host_ports(parsed.all("connect-host"), "--connect-host")
-    values["connect_host"] = tuple(sorted({*base.connect_host, *listed}))
-    return localhost.check(localhost.LocalhostSettings(**values))
+    from netsandbox.cli.localhost_options import with_options
 
-
-def _publish(parsed: Parsed, base: LocalhostSettings) -> tuple[tuple[int, int | None], ...] | None:
-    listed = parsed.all("publish")
-    if "no-publish" in parsed.flags:
-        if listed:
-            raise UsageError("--publish and --no-publish exclude each other; choose one")
-        return ()
-    if not listed:
-        return base.publish
-    given = localhost.publications(listed, "--publish")
-    inner = {port for port, _ in given}
-    return (*(pair for pair in base.publish or () if pair[0] not in inner), *given)
-
-
-_READERS = (
-    ("network-strategy", "strategy", localhost.strategy),
-    ("rewrite-engine", "engine", localhost.engine),
-    ("listening-base-port", "base", localhost.base_port),
-    ("listening-port-count", "count", localhost.port_count),
-    ("listening-loopback", "device", localhost.device),
-)
-
-
-def file_rules(parsed: Parsed, file: FileSettings | None) -> FileRules:
-    """Lists add up; the mode of the command line wins."""
-    from netsandbox.config.file_settings import FileSettings
-
-    read, write, rw, hide, blacklist, keep = (_path_rules(parsed, name) for name in PATH_OPTIONS)
-    known = file or FileSettings()
-    mode = parsed.values.get("files", known.files_mode)
-    if mode not in FILE_MODES:
-        raise UsageError(f"--files: {mode!a} is no mode of files; write one of {', '.join(FILE_MODES)}")
-    return FileRules(
-        (*known.allow_read, *read),
-        (*known.allow_write, *write, *rw),
-        (*known.deny_read, *hide, *blacklist),
-        known.allow_execute,
-        (*known.deny_write, *keep),
-        known.caches,
-        mode,
-        known.share_tmp or "share-tmp" in parsed.flags,
-        "fresh-home" in parsed.flags,
-    )
-
-
-def _path_rules(parsed: Parsed, name: str) -> tuple[PathRule, ...]:
-    texts = parsed.all(name)
-    return tuple(path_rule(text, f"--{name}", _working_folder(), home) for text in texts)
-
-
-def _working_folder() -> str:
-    folder = working_folder()
-    if folder is None:
-        raise UsageError("the working folder does not exist any more; change to one that does")
-    return folder
+    return with_options(base, parsed)

@@ -5,18 +5,16 @@ Names, commands and addresses come from sessions: everything is shown as printab
 
 from __future__ import annotations
 
-from netsandbox_portmap.window import span
-
 from netsandbox.paths import short
 from netsandbox.session.session_status import Status
 from netsandbox.text import join_host_port, printable, shell_quoted
 
-PS_TITLES = ("NAME", "SESSION", "AGE", "POLICY", "STRATEGY", "WINDOW", "ALLOWED", "DENIED", "PORTS", "COMMAND")
+PS_TITLES = ("NAME", "AGE", "POLICY", "ALLOWED", "DENIED", "MEMORY", "PORTS", "COMMAND")
 PORTS_TITLES = ("NAME", "INSIDE", "HOST ADDRESS", "URL", "PID", "PROGRAM")
 PENDING_TITLES = ("ID", "ASKS FOR", "PROGRAM", "LEFT", "NAME", "SESSION")
 # Which columns give way on a narrow terminal, first to last, and to what width: at 0 they go, since a stub of an id or
 # an address is of no use. What is copied from the table stays whole the longest.
-PS_YIELDING = ((9, 24), (1, 0), (4, 0), (8, 0), (9, 8), (0, 8))
+PS_YIELDING = ((7, 12), (2, 0), (7, 8), (5, 0), (3, 0), (4, 0), (1, 0), (7, 0), (0, 8), (6, 8))
 PORTS_YIELDING = ((5, 0), (4, 0), (0, 8), (2, 0), (3, 8))
 PENDING_YIELDING = ((5, 0), (4, 8), (2, 8), (4, 0), (2, 0), (3, 0))
 SHOWN_PORTS = 4
@@ -28,17 +26,14 @@ Row = tuple[str, ...]
 
 
 def ps_rows(sessions: list[Status], now: float) -> list[Row]:
-    short = short_ids([status["session"] for status in sessions])
     return [
         (
             printable(status["name"]),
-            printable(short[status["session"]]),
             age(now - status["started"]),
             _policy(status),
-            _shown(status["strategy"]),
-            window_text(status["window"]),
             _shown(status["allowed"]),
             _shown(status["denied"]),
+            memory_text(status.get("memory_bytes")),  # a watched list in a pipe has no figures
             _ports_text(status["ports"]),
             printable(" ".join(map(shell_quoted, status["command"]))[:MAX_COMMAND]),
         )
@@ -135,8 +130,16 @@ def age(seconds: float) -> str:
     return f"{whole}s"
 
 
-def window_text(window: Status | None) -> str:
-    return NOTHING if window is None else span(window["base"], window["count"])
+def memory_text(count: int | None) -> str:
+    """In three digits or fewer, as `ls -h` writes it."""
+    if count is None:
+        return NOTHING
+    amount, unit = count / 1024, "K"
+    for larger in "MGT":
+        if amount < 999.5:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.1f}{unit}" if amount < 9.95 and unit != "K" else f"{amount:.0f}{unit}"
 
 
 def address_text(address: str, port: int) -> str:
@@ -148,6 +151,10 @@ def _shown(value: object) -> str:
 
 
 def _ports_text(ports: list[Status]) -> str:
-    numbers = sorted({port["port"] for port in ports})
-    more = f"+{len(numbers) - SHOWN_PORTS}" if len(numbers) > SHOWN_PORTS else ""
-    return ",".join(map(str, numbers[:SHOWN_PORTS])) + more or NOTHING
+    """The link of the first port, which the session's name leads to, and the numbers of the others."""
+    if not ports:
+        return NOTHING
+    first = f"{ports[0]['port']} {_shown(ports[0]['url'])}"
+    others = [str(port["port"]) for port in ports[1:SHOWN_PORTS]]
+    more = [f"+{len(ports) - SHOWN_PORTS}"] if len(ports) > SHOWN_PORTS else []
+    return ", ".join([first, *others, *more])

@@ -1,25 +1,64 @@
-"""Notices before the command runs, about options that do less than they seem to. Each is loaded for its option only."""
+"""Notices before the command runs: how the session is set up (-v), and which options do less than they seem to. Each is
+loaded for its option only."""
 
 from __future__ import annotations
 
 import os
 import stat
 
+from netsandbox.backends.linux.socket_diag import host_listeners
+from netsandbox.cli.file_notices import file_view_lines
+from netsandbox.cli.notices import withheld_names
 from netsandbox.config.profiles.profile_files import is_profile_file
 from netsandbox.paths import short
 from netsandbox.policy.decision import is_loopback_name
-from netsandbox.policy.policy import LOCALHOST, OFFLINE
 from netsandbox.policy.variables import Patterns
-from netsandbox.system import IS_LINUX
+from netsandbox.system import IS_LINUX, IS_MACOS
 from netsandbox.text import single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from netsandbox.policy.policy import AddressRule, DomainRule, Policy
+    from netsandbox_portmap.localhost_settings import HostPort
+
+    from netsandbox.policy.policy import DomainRule, Policy
+    from netsandbox.settings import RunSettings
 
 MAX_LINES = 5
+
+
+def session_lines(policy: Policy, settings: RunSettings) -> list[str]:
+    """What is allowed, asked and withheld, and how the session is found."""
+    allowed = ["everything that is not denied"] if policy.mode == "online" else []
+    if policy.mode == "filtered":  # in the other modes rules open nothing
+        allowed = [rule.text for rule in policy.allow_domains] + [rule.text for rule in policy.allow_addresses]
+    allowed += [f"port {door.reached} of {door.owner}" for door in settings.localhost.connect_host]
+    lines = [f"mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}"]
+    if settings.ask is not None:
+        lines.append(f"asks about other names for {settings.ask} s each, `netsandbox pending` lists the questions")
+    if settings.ask_files is not None:
+        lines.append(f"asks about other files for {settings.ask_files} s each")
+    if settings.name is None:
+        where = "`netsandbox ps` shows the session's name and window"
+    else:
+        where = f"session {settings.name}, `netsandbox ps` shows its window"
+    if settings.localhost.publishes:
+        where += f", `netsandbox ports{' ' + settings.name if settings.name else ''}` where its servers are reached"
+    lines += [where, *_unsigned_lines(), *file_view_lines(settings.files)]
+    if withheld := withheld_names(settings):
+        lines.append(f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one")
+    return lines
+
+
+def _unsigned_lines() -> list[str]:
+    if not IS_MACOS:
+        return []
+    from netsandbox.backends.seatbelt.signing import signed_parts
+
+    why = signed_parts().unsigned
+    reason = f"not signed by this Mac, so used as installed: {why}; if it kills them, sign them with codesign"
+    return [f"helper and library are {reason}"] if why else []
 
 
 def contradiction_lines(pairs: Iterable[tuple[DomainRule, DomainRule]], *, verbose: bool) -> list[str]:
@@ -35,21 +74,6 @@ def contradiction_lines(pairs: Iterable[tuple[DomainRule, DomainRule]], *, verbo
     if len(told) > MAX_LINES:
         lines.append(f"and {len(told) - MAX_LINES} more names are both allowed and denied; see `netsandbox explain`")
     return lines
-
-
-def closed_lines(policy: Policy) -> list[str]:
-    """The options that allow something where a file or profile has closed the network: a mode wins over rules."""
-    if policy.mode not in (OFFLINE, LOCALHOST):
-        return []
-    allows: list[DomainRule | AddressRule] = [*policy.allow_domains, *policy.allow_addresses]
-    rules = [rule for rule in allows if rule.origin.startswith("--")]
-    return [
-        single_line(
-            f"{rule.origin}: {rule.text} opens nothing, because a file or profile sets the mode {policy.mode};"
-            " `netsandbox config show` names its line, and --no-config does without it"
-        )
-        for rule in rules[:1]
-    ]
 
 
 def localhost_lines(rules: Iterable[DomainRule]) -> list[str]:
@@ -70,26 +94,46 @@ def unset_lines(patterns: Sequence[str]) -> list[str]:
     lines = []
     for pattern in dict.fromkeys(patterns):
         found = Patterns((pattern,))
-        if not any(found.names(name) or found.fits(name) for name in names):
+        if not any(map(found.matches, names)):
             what = "no variable here has such a name" if "*" in pattern else "this variable is not set here"
             lines.append(f"--pass-env {pattern}: {what}, so nothing is passed; set and export it, or leave it out")
     return lines
 
 
-def unheard_lines(ports: Iterable[int]) -> list[str]:
-    """The ports of --connect-host at which no server of this machine listens yet."""
+def unheard_lines(doors: Iterable[HostPort]) -> list[str]:
+    """The ports of --connect-host at which no server of this machine or of the other session listens yet."""
     if not IS_LINUX:
         return []
+    doors = list(doors)
     try:
-        taken = set(_host_ports())
+        taken = host_listeners() if any(door.session is None for door in doors) else ()
     except (OSError, ValueError):  # the kernel does not tell; a connection that fails says it later
-        return []
+        doors = [door for door in doors if door.session is not None]
+        taken = ()
     return [
-        f"--connect-host {port}: nothing listens at port {port} of this machine's localhost yet, and the command cannot"
-        f" listen there; for a server of the command use --publish {port}"
-        for port in ports
-        if port not in taken
-    ]
+        f"--connect-host {door}: nothing listens at port {door.reached} of this machine's localhost yet, and the"
+        f" command cannot listen there; for a server of the command use --publish {door.inside}"
+        for door in doors
+        if door.session is None and door.reached not in taken
+    ] + _session_lines([door for door in doors if door.session is not None])
+
+
+def _session_lines(doors: Sequence[HostPort]) -> list[str]:
+    """The ports of other sessions that are not there yet."""
+    if not doors:
+        return []
+    from netsandbox.session.sessions_client import live_sessions
+
+    ports = {status["name"]: {port["port"] for port in status["ports"]} for status in live_sessions()}
+    lines = []
+    for door in doors:
+        if door.session not in ports:
+            advice = f"start it with `netsandbox run --name {door.session}`"
+            lines.append(f"--connect-host {door}: no session is called {door.session} yet; {advice}")
+        elif door.reached not in ports[door.session]:
+            what = f"the session {door.session} publishes no port {door.reached} yet"
+            lines.append(f"--connect-host {door}: {what}; start its server there")
+    return lines
 
 
 def no_socket_lines(paths: Iterable[str]) -> list[str]:
@@ -105,17 +149,3 @@ def no_socket_lines(paths: Iterable[str]) -> list[str]:
                 single_line(f"--allow-unix-socket {short(path)}: {what}; start its server first, or correct the path")
             )
     return lines
-
-
-def _host_ports() -> Iterator[int]:
-    """Where servers of this machine listen."""
-    import _socket
-
-    from netsandbox.backends.namespaces import socket_diag
-
-    sock = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, socket_diag.SOCK_DIAG)
-    try:
-        for _, port, _ in socket_diag.internet_sockets(sock, socket_diag.TCP, socket_diag.LISTENING):
-            yield port
-    finally:
-        sock.close()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from netsandbox.cli.help import print_help
+from netsandbox.cli.progress import progress
 from netsandbox.cli.terminal import notice
 from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import FLAG, SESSIONS, VALUE, Option, parse
 from netsandbox.session.session_status import Status
-from netsandbox.session.sessions_client import find, pid_of, stop_sessions, survey
-from netsandbox.text import printable
+from netsandbox.session.sessions_client import find, pid_of, resume, silent_sessions, stop_sessions, survey
+from netsandbox.text import plural, printable
 
 TIMEOUT = 10.0
 MAX_TIMEOUT = 86400.0
@@ -38,24 +39,26 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f"--all stops every session, not only {words[0]!a}; leave one of them out")
     if not everything and not words:
         raise UsageError("stop needs a NAME or --all; `netsandbox ps` lists the sessions")
-    sessions, silent = survey()
+    found, silent = survey()
+    sessions = [*found, *silent_sessions(silent)]
     # All names are resolved before the first session is ended.
     chosen = sessions if everything else [find(word, sessions) for word in words]
     known = {status["session"]: status for status in chosen}
-    left = stop_sessions([*known, *(silent if everything else ())], seconds)
+    for session in known:
+        if session in silent:
+            resume(session)
+    with progress(f"waiting until {plural(len(known), 'session')} ended"):
+        left = stop_sessions(known, seconds)
     for session in left:
-        notice(f"{_still_there(session, known.get(session), seconds)}")
+        notice(_still_there(known[session], seconds, answered=session not in silent))
     return 1 if left else 0
 
 
-def _still_there(session: str, status: Status | None, seconds: float) -> str:
-    if status is None:
-        pid = pid_of(session)
-        way = f"`kill -9 {pid}` ends it" if pid else "end its `netsandbox run` with kill -9"
-        return f"session {session} does not answer; {way}"
-    return (
-        f"{printable(status['name'])} is still running after {seconds:g} s; `kill -9 {status['pid']}` ends it at once"
-    )
+def _still_there(status: Status, seconds: float, *, answered: bool) -> str:
+    pid = pid_of(status["session"])
+    way = f"`kill -9 {pid}` ends it at once" if pid else "end its `netsandbox run` with kill -9"
+    what = f"is still running after {seconds:g} s" if answered else "does not answer"
+    return f"{printable(status['name'])} {what}; {way}"
 
 
 def read_seconds(text: str | None) -> float:

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 
+USUAL_WIDTH, MAX_PAGE_WIDTH = 80, 120
+
 
 def print_text(text: str) -> None:
     """Print *text* and a line end. A reader that has left (`| head`) is no error."""
@@ -44,8 +46,25 @@ def terminal_width() -> int | None:
     """None when a program reads the output; nothing is cut then."""
     if not sys.stdout.isatty():
         return None
+    return _columns() or os.get_terminal_size(1).columns or USUAL_WIDTH
+
+
+def page_width() -> int:
+    """The width for text that is wrapped: that of the terminal, also where a pager shows the text on it."""
+    if width := _columns():
+        return min(width, MAX_PAGE_WIDTH)
+    for fd in (1, 2, 0):
+        try:
+            return min(os.get_terminal_size(fd).columns or USUAL_WIDTH, MAX_PAGE_WIDTH)
+        except OSError:  # not a terminal
+            pass
+    return USUAL_WIDTH
+
+
+def _columns() -> int:
+    """What the user set; 0 for nothing."""
     wanted = os.environ.get("COLUMNS", "")
-    return int(wanted) if wanted.isdecimal() and int(wanted) else os.get_terminal_size(1).columns or 80
+    return int(wanted) if wanted.isdecimal() and len(wanted) < 6 else 0
 
 
 def confirm(question: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 
 from netsandbox.cli.help import print_help
@@ -14,11 +15,13 @@ from netsandbox.config.merging import merge
 from netsandbox.config.paths import project_files
 from netsandbox.config.profiles.profile import profile_of
 from netsandbox.config.profiles.profile_files import is_configuration, is_project_profile
-from netsandbox.config.profiles.registry_rules import is_used_by_tools, registries_of, tools_run_from
-from netsandbox.config.trust import distrust, is_trusted, trust, trusted_paths
+from netsandbox.config.profiles.registry_rules import registries_of
+from netsandbox.config.trust import distrust, is_trusted, named_host, trust, trust_folder_at, trusted_paths
 from netsandbox.errors import UsageError
-from netsandbox.paths import config_home, short
+from netsandbox.paths import config_home, home, named_profile_folder, short
+from netsandbox.policy.file_rules import is_within
 from netsandbox.runtime.option_parser import FILES, FLAG, Option, parse
+from netsandbox.runtime.written_folders import is_held, writers
 from netsandbox.text import single_line
 
 OPTIONS = (
@@ -28,15 +31,21 @@ OPTIONS = (
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = FILES
+MAX_SHOWN = 20
 USAGE = """\
 usage: netsandbox trust [--yes | --forget] [FILE]
        netsandbox trust --list
 
-The deny rules of a project's .netsandbox.toml take effect at once, its allow rules only after you trust the file.
-This command shows what the file of this project, or FILE, would allow, and asks you. Trust is for the present content:
-a changed file needs it again. FILE may also be a profile of the project, a .npmrc (pip.conf, …) of the project that
-names a registry, or a file such as ~/.npmrc or a tool's program, if it has changed since your first session; or your
-configuration folder, if XDG_CONFIG_HOME names a new one that a session could have written.
+  netsandbox trust           the file of this project
+  netsandbox trust .npmrc    the registry that it names
+  netsandbox trust ~/.nvm    the programs in it, if a session could write there
+
+The deny rules of a project's .netsandbox.toml take effect at once, its allow rules only after you trust the file. \
+This command shows what the file of this project, or FILE, would allow, and asks you. Trust is for the present \
+content: a changed file needs it again. FILE may also be a profile of the project; a .npmrc (pip.conf, .git/config, …) \
+of the project, or one in your home that a session could write, and then trust is for the hosts that it names; a \
+folder of programs, which is trusted until a session can write there again; or a folder of configuration, if \
+XDG_CONFIG_HOME or NETSANDBOX_PROFILE_DIR names a new one that a session could have written.
 Exit status: 0 trusted (or forgotten), 1 not."""
 
 
@@ -56,21 +65,63 @@ def main(arguments: list[str]) -> int:
     if "forget" in parsed.flags:
         return min(map(_forget, paths))
     asking = "yes" not in parsed.flags
-    if len(paths) == 1 and os.path.realpath(paths[0]) == os.path.realpath(config_home()):
-        return _adopt(asking=asking)
+    adopted = [each for each in (config_home(), named_profile_folder()) if each and _is_same(each, paths[0])]
+    if len(paths) == 1 and adopted:
+        return _adopt(adopted[0], asking=asking)
+    if len(paths) == 1 and os.path.isdir(paths[0]):
+        return _decide_folder(os.path.realpath(paths[0]), asking=asking)
     return max(_decide(path, asking=asking) for path in paths)
 
 
-def _adopt(*, asking: bool) -> int:
-    """Use a configuration home that an earlier session could have written, after the user has looked at it."""
-    from netsandbox.runtime.used_homes import note_homes
+def _is_same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
-    print_text("\n".join(_shown(path) for path in sorted(_files_below(config_home()))) or "it holds no file")
+
+def _adopt(folder: str, *, asking: bool) -> int:
+    """Use a folder of configuration that an earlier session could have written, after the user has looked at it."""
+    from netsandbox.runtime.used_homes import adopt_home
+
+    print_text("\n".join(_shown(path) for path in sorted(_files_below(folder))) or "it holds no file")
     if asking and not _agreed("Use these files as your configuration?"):
         return 1
-    note_homes()
-    print_text(f"{_shown(config_home())} is your configuration")
+    adopt_home(folder)
+    print_text(f"{_shown(folder)} is your configuration")
     return 0
+
+
+def _decide_folder(path: str, *, asking: bool) -> int:
+    """Trust the programs and settings in a folder, after the user has seen which of them a session may have written."""
+    if is_within(os.path.realpath(home()), path):
+        raise UsageError(f"{path!a} holds your home; name the folder of a tool, such as ~/.nvm")
+    now = _file_clock()  # a session that begins while the user looks is a later one
+    marks = list(writers(path))
+    if not marks:
+        print_text(f"no session could write {_shown(path)}, so it needs no trust")
+        return 0
+    if is_held(path):
+        raise UsageError("a session that still runs may write there; end it (`netsandbox ps`), and do this again")
+    first = min(first for first, _ in marks)
+    new = sorted(each for each in _files_below(path) if _changed(each) >= first)
+    more = [f"… and {len(new) - MAX_SHOWN} more"] if len(new) > MAX_SHOWN else []
+    print_text("\n".join([*map(_shown, new[:MAX_SHOWN]), *more]) or "nothing in it is newer than these sessions")
+    if asking and not _agreed("A session may have written these. Trust what is in this folder now?"):
+        return 1
+    trust_folder_at(path, now)
+    print_text(f"{_shown(path)} is trusted, until a session can write there")
+    return 0
+
+
+def _file_clock() -> int:
+    """The present time as files get it: from a clock that is read at each tick."""
+    with tempfile.TemporaryFile() as file:
+        return os.fstat(file.fileno()).st_ctime_ns
+
+
+def _changed(path: str) -> int:
+    try:
+        return os.lstat(path).st_ctime_ns
+    except OSError:  # it is gone
+        return -1
 
 
 def _files_below(folder: str) -> Iterator[str]:
@@ -96,7 +147,8 @@ def _decide(path: str, *, asking: bool) -> int:
     if is_trusted(path, data):
         print_text(f"{_shown(path)} is trusted already")
         return 0
-    opened = list(_opened(path, data))
+    named = [] if is_configuration(path) else registries_of(path)
+    opened = [f"{origin}: {tool} fetches from {host}" for tool, host, origin in named] or list(_opened(path, data))
     if fingerprint(path, {}) != then:
         raise UsageError(f"{path} changed while it was looked at, so it is not trusted; end what writes it")
     if not opened:
@@ -106,18 +158,16 @@ def _decide(path: str, *, asking: bool) -> int:
     if asking and not _agreed():
         return 1
     trust(path, data)
-    print_text(f"{_shown(path)} is trusted as it is now")
+    for _, host, _ in named:
+        trust(path, named_host(host))
+    print_text(f"{_shown(path)} is trusted {'to name these hosts' if named else 'as it is now'}")
     return 0
 
 
 def _opened(path: str, data: bytes) -> Iterator[str]:
-    """A line for each thing that the file would open: as a configuration, a profile, a tool's own settings, a tool."""
+    """A line for each thing that the file would open as a configuration or a profile."""
     if not is_configuration(path):
-        found = [f"{origin}: {tool} fetches from {host}" for tool, host, origin in registries_of(path)]
-        found += [f"{path}: what it calls the registry of {tool}" for tool in tools_run_from(path)]
-        if found or is_used_by_tools(path):
-            yield from found
-            return
+        return
     if is_project_profile(path):
         document, lines = parsed(path, data)
         profile = profile_of("", path, document, lines, trusted=False)

@@ -5,7 +5,7 @@ A wildcard never covers a name under which strangers can register names, nor a d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from netsandbox.frozen import frozen
 from netsandbox.policy.name_lists import SHARED_SUFFIXES, is_shared_suffix
@@ -23,10 +23,16 @@ class Proposal:
 
     @property
     def comment(self) -> str:
-        if not self.folded:
-            return ""
-        more = f", and {len(self.folded) - _SHOWN} more" if len(self.folded) > _SHOWN else ""
-        return f"{len(self.folded)} names were used: {', '.join(self.folded[:_SHOWN])}{more}"
+        return used_comment("name", self.folded, _SHOWN)
+
+
+def used_comment(noun: str, folded: Sequence[str], most: int) -> str:
+    """What a rule stands for: *most* of the names or paths that were used, and how many more."""
+    if not folded:
+        return ""
+    more = f", and {len(folded) - most} more" if len(folded) > most else ""
+    used = f"1 {noun} was" if len(folded) == 1 else f"{len(folded)} {noun}s were"
+    return f"{used} used: {', '.join(folded[:most])}{more}"
 
 
 def fold_names(

@@ -6,9 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.learn.name_folding import Proposal, fold_names
+from netsandbox.learn.request_folding import LearntRequest, RequestProposal, fold_requests
 from netsandbox.learn.usage import Usage
+from netsandbox.policy import reasons
 from netsandbox.policy.file_denials import is_quiet, is_secret
 from netsandbox.policy.file_rules import CHANGE, MAKE, is_within
+from netsandbox.policy.inspection import HttpRequest
 from netsandbox.policy.ip import Address, parse
 from netsandbox.policy.names import Host, canonical, host_of
 from netsandbox.policy.path_folding import EntryLimits, PathProposal, fold_paths
@@ -29,11 +32,12 @@ class Proposed:
     remarks: tuple[str, ...] = ()
     writable: tuple[tuple[str, str], ...] = ()  # with comments
     readable: tuple[tuple[str, str], ...] = ()
+    requests: tuple[RequestProposal, ...] = ()
 
     @property
     def online(self) -> bool:
         """Whether the proposal has rules for the network."""
-        return bool(self.domains or self.addresses)
+        return bool(self.domains or self.requests or self.addresses)
 
     @property
     def empty(self) -> bool:
@@ -50,27 +54,39 @@ def proposed(
 ) -> Proposed:
     """*policy* is in force already, in filtered mode. *dialled*: addresses belong to names, not to a proxy. *files* is
     None if file access was not watched."""
-    names = [(name, port) for name, port in used.names if not _is_allowed(policy, canonical(name), port)]
+    inspected = {(each.host, each.port) for each in used.requests}  # a rule for requests opens its host
+    names = [pair for pair in used.names if pair not in inspected]
+    names = [(name, port) for name, port in names if not _is_allowed(policy, canonical(name), port)]
     names = [pair for pair in names if policy.denies_name(canonical(pair[0]), pair[1]) is None]
     denied = [*used.denied_names, *(f"x.{rule.name}" if rule.below else rule.name for rule in policy.deny_domains)]
     wanted = [*used.literals, *(used.addresses if dialled else ())]
     addresses = [join_host_port(text, port) for text, port in wanted if _needs_rule(policy, used, text, port, own)]
     domains = fold_names(names, policy.default_ports, denied)
+    requests = fold_requests(each for each in used.requests if not _is_ruled(policy, each))
     paths = ProposedPaths() if files is None else proposed_paths(used, files)
     return Proposed(
         tuple(domains[:MAX_RULES]),
         tuple(dict.fromkeys(addresses))[:MAX_RULES],
         (
-            *_remarks(used, cut=used.more or max(len(domains), len(addresses)) > MAX_RULES),
+            *_remarks(used, cut=used.more or max(len(domains), len(requests), len(addresses)) > MAX_RULES),
             *(line for title, items in paths.remarks for line in _listed(title, items)),
         ),
         paths.writable,
         paths.readable,
+        tuple(requests[:MAX_RULES]),
     )
 
 
 def _is_allowed(policy: Policy, host: Host, port: int) -> bool:
     return policy.decide(Request(host, port, TCP)).allowed
+
+
+def _is_ruled(policy: Policy, used: LearntRequest) -> bool:
+    """Whether a rule for requests allows it already; a name that is allowed has no such rule."""
+    if policy.inspection is None:
+        return False
+    request = HttpRequest(used.scheme, used.method, used.path)
+    return policy.inspection.decide(used.host, used.port, request).reason == reasons.RULE
 
 
 def _needs_rule(policy: Policy, used: Usage, text: str, port: int, own: Collection[Address]) -> bool:
@@ -87,7 +103,8 @@ def _needs_rule(policy: Policy, used: Usage, text: str, port: int, own: Collecti
 def _remarks(used: Usage, *, cut: bool) -> list[str]:
     lines: list[str] = []
     if cut:
-        lines.append("it went to more hosts than are listed here: it needs wildcards of your choice, or --online")
+        lines.append("it used more hosts or requests than are listed here: choose wildcards yourself, or use --online")
+    lines += _listed("requests that no rule can name, so not proposed", used.unlearnt)
     lines += _listed("only looked up, never connected to, so not proposed", used.looked_up)
     lines += _listed("let through, but not reached, so not proposed", used.unreached)
     lines += _listed("refused by your own deny rules", used.denied_names)
@@ -109,6 +126,8 @@ def rule_lists(found: Proposed) -> list[tuple[str, str, list[tuple[str, str]]]]:
     lists: list[tuple[str, str, list[tuple[str, str]]]] = []
     if found.domains:
         lists.append(("network", "allow_domains", [(each.rule, each.comment) for each in found.domains]))
+    if found.requests:
+        lists.append(("network", "allow_http", [(each.rule, each.comment) for each in found.requests]))
     if found.addresses:
         lists.append(("network", "allow_addresses", [(rule, "") for rule in found.addresses]))
     if found.readable:

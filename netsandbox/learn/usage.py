@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from netsandbox.audit.record_line import ALLOW, DENY, MAX_TEXT
+from netsandbox.audit.requests import HTTP, request_text
 from netsandbox.frozen import frozen
+from netsandbox.learn.request_folding import SAFE_METHODS, LearntRequest
 from netsandbox.policy import reasons
 from netsandbox.policy.address_guard import LOOPBACK, guarded
 from netsandbox.policy.decision import is_loopback_name
 from netsandbox.policy.file_rules import CHANGE, FOLDER, MAKE, READING
+from netsandbox.policy.http_paths import canonical_path
+from netsandbox.policy.http_rules import PORTS, is_token
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import BadName, canonical
 from netsandbox.policy.path_folding import MANY
@@ -29,6 +33,8 @@ class Usage:
     names: tuple[tuple[str, int], ...] = ()  # connected to, by name
     addresses: tuple[tuple[str, int], ...] = ()  # dialled, whether by name or not
     literals: tuple[tuple[str, int], ...] = ()  # connected to without a name
+    requests: tuple[LearntRequest, ...] = ()  # of inspected connections
+    unlearnt: tuple[str, ...] = ()  # requests that no rule can name, in words
     looked_up: tuple[str, ...] = ()  # and never connected to
     denied_names: tuple[str, ...] = ()  # by the user's deny rules
     host_ports: tuple[int, ...] = ()  # ports of the host's loopback, refused
@@ -60,6 +66,8 @@ class _Found:
         event, verdict = entry.get("event"), entry.get("verdict")
         if verdict == ALLOW and event == "egress":
             self._connected(entry)
+        elif verdict == ALLOW and event == HTTP:
+            self._requested(entry)
         elif verdict == ALLOW and event == "dns":
             name = _name(entry.get("host"))
             if name is not None and not is_loopback_name(name):
@@ -98,6 +106,17 @@ class _Found:
         if isinstance(address, str) and parse(address) is not None:
             self._add("addresses", (address, port))
 
+    def _requested(self, entry: Mapping[str, object]) -> None:
+        name, port = _name(entry.get("host")), entry.get("port")
+        scheme, method, path = (str(entry.get(each, "")) for each in ("scheme", "method", "path"))
+        plain = canonical_path(path)
+        shown = path if plain is None and method in SAFE_METHODS and path.startswith("/") else plain
+        is_known = name is not None and type(port) is int and scheme in PORTS and is_token(method)
+        if is_known and shown is not None and "*" not in shown + method and method == method.upper():
+            self._add("requests", LearntRequest(scheme, str(name), int(str(port)), method, shown))
+        else:
+            self._add("unlearnt", request_text(entry))
+
     def _file(self, entry: Mapping[str, object]) -> None:
         path, done, place = entry.get("path"), entry.get("operation"), entry.get("place")
         if isinstance(place, str) and place.startswith("/"):
@@ -123,6 +142,8 @@ class _Found:
             self._add("denied_names", name)
         elif type(port) is int and _is_loopback(entry):
             self._add("host_ports", port)
+        elif entry.get("event") == HTTP:
+            self._add("refused", f"{request_text(entry)} ({reason})")
         elif entry.get("event") in ("egress", "dns", "udp"):
             what = printable_place(entry.get("host") or entry.get("address"), port)
             self._add("unreached" if reason in UNREACHED else "refused", f"{what} ({reason})")
@@ -142,6 +163,8 @@ def _name(host: object) -> str | None:
 
 
 def _is_loopback(entry: Mapping[str, object]) -> bool:
+    if entry.get("event") == "egress" and entry.get("reason") == reasons.OWN_LOCALHOST:
+        return True
     if entry.get("event") != "egress" or entry.get("reason") != reasons.ADDRESS_GUARD:
         return False
     address = parse(str(entry.get("address")))

@@ -13,6 +13,7 @@ from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import frozen
 from netsandbox.paths import LOG_NAME, list_sessions, session_dir, state_home
 from netsandbox.runtime.option_parser import DOMAINS, LOGS, OVERLAYS, PENDING, PROFILES, SESSIONS, VARIABLES
+from netsandbox.text import single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,12 +41,13 @@ class Command:
     runs_command: bool = False  # whether another command follows `--`
 
 
-def look_up(kind: str) -> list[str]:
-    """The words of *kind*; empty when they cannot be read."""
+def look_up(kind: str) -> dict[str, str]:
+    """The words of *kind*, each with its description or nothing; empty when they cannot be read."""
     try:
-        return plain(_FINDERS[kind]())
+        words = plain(_FINDERS[kind]())
+        return _described(words) if kind == PROFILES else dict.fromkeys(words, "")
     except (OSError, NetsandboxError):
-        return []
+        return {}
 
 
 def plain(found: Iterable[str]) -> list[str]:
@@ -63,6 +65,21 @@ def _profiles() -> Iterable[str]:
     from netsandbox.config.profiles.profile_files import everything
 
     return everything()
+
+
+def _described(names: Iterable[str]) -> dict[str, str]:
+    """A project can describe its profiles in any words, so only the user's and the built-in ones have descriptions."""
+    from netsandbox.config.profiles.profile import Library
+    from netsandbox.config.profiles.profile_files import own
+
+    library, known, described = Library(), own(), dict.fromkeys(names, "")
+    for name in described.keys() & known.keys():
+        try:
+            described[name] = single_line(library.about(known[name]).get("about", ""))
+        except (OSError, NetsandboxError):
+            continue  # a file that cannot be used is offered, and `run` tells what is wrong with it
+    library.close()
+    return described
 
 
 def _sessions() -> Iterable[str]:

@@ -7,16 +7,16 @@ else can stand there: paths, or a command of its own. Each further line is a wor
 from __future__ import annotations
 
 from netsandbox.frozen import frozen
-from netsandbox.runtime.option_parser import FILES, FLAG, LOGS, OPTIONAL
+from netsandbox.runtime.option_parser import FILES, FLAG, LOGS, OPTIONAL, PROFILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from netsandbox.runtime.option_parser import Words
     from netsandbox.shells.grammar import Command
 
-    Find = Callable[[str], Iterable[str]]
+    Find = Callable[[str], Mapping[str, str]]
 
 PATHS, ANOTHER, NOTHING_ELSE = ":files", ":command", ":"
 GENERAL = {"--help": "list the commands", "--version": "print the version"}
@@ -59,6 +59,8 @@ def later_word(command: Command, words: Sequence[str], find: Find) -> Offer:
         value = _value(command, before[-1])
     if value is not None:
         return _fitting(value, "" if current == "=" else current, find)
+    if others and command.words == PROFILES and others[0] not in find(PROFILES):
+        return Offer(also=PATHS)  # a command without `--`: its arguments, which no option of ours is
     if current.startswith("-"):
         return _option(command, current, find)
     if not command.subcommands:
@@ -85,6 +87,6 @@ def _value(command: Command, word: str, *valueless: str) -> Words | None:
 def _fitting(words: Words, current: str, find: Find, before: str = "") -> Offer:
     if words == FILES:
         return Offer(also=PATHS)
-    found = find(words) if isinstance(words, str) else words
-    fitting = tuple((before + word, "") for word in found if word.startswith(current))
+    found = find(words) if isinstance(words, str) else dict.fromkeys(words, "")
+    fitting = tuple((before + word, about) for word, about in found.items() if word.startswith(current))
     return Offer(fitting, PATHS if words == LOGS else NOTHING_ELSE)  # a log has a path too

@@ -9,9 +9,12 @@ import pytest
 
 from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
 from netsandbox.cli.main import dispatch
+from netsandbox.config.registries.provenance import untrusted_place
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 from netsandbox.paths import state_home
+from netsandbox.runtime.written_folders import release_written, remember_written
 from tests.cli.test_changes import Put, app, put  # noqa: F401 (fixtures)
+from tests.rig.file_clock import settle
 
 
 def kept() -> list[str]:
@@ -25,6 +28,20 @@ def test_all_is_applied_and_nothing_kept(app: Path, put: Put, capsys: pytest.Cap
     assert (app / "a").read_text() == "two\n"
     assert "2 changes applied to ~/app" in capsys.readouterr().err
     assert kept() == []
+
+
+@pytest.mark.attack(228)
+def test_what_is_applied_is_not_covered_by_an_earlier_trust(app: Path, put: Put) -> None:  # noqa: F811
+    """Trust is for what the user has seen in the folder, and the overlay was not in it."""
+    remember_written(str(app))
+    release_written()
+    (app / "src").mkdir(exist_ok=True)
+    settle(app)
+    assert dispatch(["trust", "--yes", str(app)]) == 0
+    put("src/new", "x")
+    assert dispatch(["apply", "fix"]) == 0
+    assert untrusted_place(str(app / "src/new"), {}) == str(app / "src")
+    assert untrusted_place(str(app / "a"), {}) is None, "the twin: it was there"
 
 
 def test_named_paths_are_applied_and_the_rest_is_kept(app: Path, put: Put) -> None:  # noqa: F811

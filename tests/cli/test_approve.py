@@ -66,6 +66,18 @@ def test_a_rule_is_written_for_the_sessions_folder_or_for_the_user(state: Path) 
     assert not Path(rules_file() or "").exists()
 
 
+def test_a_rule_beside_a_mode_that_closes_the_network_is_told(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    user = Path(config_home(), "config.toml")
+    user.parent.mkdir(parents=True)
+    with sessions(asking(state)) as (shop,):
+        shop.says = DONE
+        for mode, told in (("offline", True), ("localhost", False)):
+            user.write_text(f"[network]\nmode = '{mode}'\n")
+            assert dispatch(["approve", "1001", "--for", "user"]) == 0
+            line = f"{user}:5 sets mode offline, so later sessions need --filtered for this rule\n"
+            assert capsys.readouterr().out.endswith(line) is told
+
+
 @pytest.mark.attack(149)
 def test_a_link_where_the_sessions_folder_was_brings_the_rule_to_no_other_folder(state: Path) -> None:
     (state / "other").mkdir()

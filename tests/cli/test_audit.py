@@ -60,6 +60,13 @@ class TestReading:
         assert main(["summary", target]) == 0
         assert OLD in capsys.readouterr().out
 
+    def test_a_session_without_inspected_requests_says_so(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["show", "--http"]) == 0
+        shown = capsys.readouterr()
+        assert (shown.out, "no such request was inspected" in shown.err) == ("", True)
+        assert main(["show", "--http", "--json"]) == 0
+        assert capsys.readouterr().err == ""
+
     def test_a_path_reads_any_log(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["show", paths.log_path(OLD), "--json"]) == 0
         assert {json.loads(line)["session"] for line in capsys.readouterr().out.splitlines()} == {OLD}
@@ -133,13 +140,26 @@ class TestReading:
         out = capsys.readouterr().out
         assert "ended, exit status 0" in out
         assert "Denied: nothing" in out
-        assert "2.0 KiB down" in out
+        assert "2.048 kB down" in out
 
     @pytest.mark.attack(180)
     def test_180_a_denial_is_visible_and_fails_a_check_on_request(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["summary", NEW, "--fail-on-denied"]) == 1
         assert "--allow-domain x.test" in capsys.readouterr().out
         assert main(["summary", OLD, "--fail-on-denied"]) == 0
+
+    def test_all_sessions_are_summed_up(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["summary", "--all", "--fail-on-denied"]) == 1
+        out = capsys.readouterr().out
+        assert out.startswith("2 sessions from ")
+        assert "example.com:443  2x  200 B up  4.096 kB down" in out
+        assert main(["summary", "--all", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["sessions"] == [OLD, NEW]
+
+    def test_of_all_sessions_those_that_ended_before_are_left_out(self, capsys: pytest.CaptureFixture[str]) -> None:
+        os.utime(paths.log_path(OLD), (0, 0))
+        assert main(["summary", "--all", "--since", "1h", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["sessions"] == [NEW]
 
     @pytest.mark.attack(181)
     def test_181_verify_says_ok_or_names_the_first_broken_line(self, capsys: pytest.CaptureFixture[str]) -> None:

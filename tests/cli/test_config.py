@@ -96,6 +96,14 @@ def test_validate_says_which_files_can_be_used(files: tuple[Path, Path], capsys:
     assert command.main(["validate", str(user)]) == 0
 
 
+def test_validate_refuses_an_unknown_profile(files: tuple[Path, Path]) -> None:
+    user, _ = files
+    user.write_text('[sandbox]\nprofiles = ["pyhton"]\n')
+    for words in (["validate"], ["validate", str(user)]):
+        with pytest.raises(UsageError, match="unknown profile 'pyhton'; did you mean python"):
+            command.main(words)
+
+
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["schema"]) == 0
     printed = capsys.readouterr().out

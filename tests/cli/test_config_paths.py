@@ -15,14 +15,9 @@ from netsandbox.paths import config_home
 
 
 @pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "home" / "shop"
-    folder.mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "EDITOR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(folder)
-    return folder
+def project(home_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("EDITOR", raising=False)
+    return home_project
 
 
 def content() -> str:
@@ -187,7 +182,7 @@ def test_a_place_of_secrets_can_be_added_and_the_warning_names_it(
     assert capsys.readouterr().err == (
         "netsandbox: warning: sessions can read and change ~/.ssh, which may hold secrets\n"
     )
-    for path in ("~/.config", "~/shop"):  # the secrets in a folder stay hidden
+    for path in ("~/.config", "~/project"):  # the secrets in a folder stay hidden
         config.main(["add-path", path])
         assert capsys.readouterr().err == ""
 

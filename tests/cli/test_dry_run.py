@@ -124,7 +124,7 @@ def test_the_same_options_print_the_same_text(capsys: pytest.CaptureFixture[str]
     ("options", "says"),
     [
         (["--backend", "seatbelt"], "is that of macOS and confines nothing here.*add --dry-run to print its profile"),
-        (["--dry-run", "--backend", "magic"], "unknown backend 'magic'; use --backend namespaces"),
+        (["--dry-run", "--backend", "magic"], "unknown backend 'magic'; use --backend auto or namespaces"),
         ([*DRY, "--network-strategy", "isolate"], "isolate does not exist on macOS"),
         ([*DRY, "--publish", "3000"], "nothing is published or hidden"),
         ([*DRY, "--no-publish"], "nothing is published or hidden"),
@@ -179,8 +179,10 @@ def test_a_missing_working_directory_is_an_error(project: Path) -> None:
         main([*DRY, "--", "true"])
 
 
-def test_a_home_that_nobody_set_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_nobody_set_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", "")
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):  # otherwise those of the account are read
+        monkeypatch.setenv(name, str(tmp_path / name))
     with pytest.raises(UsageError, match="empty home directory"):
         main([*DRY, "--", "true"])
 

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from netsandbox_portmap.localhost_settings import LocalhostSettings
+from netsandbox_portmap.localhost_settings import HostPort, LocalhostSettings
 
-from netsandbox.backends.namespaces import plan, seccomp
+from netsandbox.backends.linux import seccomp
+from netsandbox.backends.linux.seccomp import syscall_table
+from netsandbox.backends.linux.session_root import DENIED, PROJECT, PROTECTED, SessionRoot
+from netsandbox.backends.namespaces import plan
 from netsandbox.backends.namespaces.plan import View
-from netsandbox.backends.namespaces.seccomp import syscall_table
-from netsandbox.backends.namespaces.session_root import DENIED, PROJECT, PROTECTED, SessionRoot
 from netsandbox.cli.dry_run_linux import NAMESPACES, Planned, _process_rules, mount_lines, plan_lines, root_lines
 from netsandbox.cli.run import main
 from netsandbox.frozen import copy_with
@@ -21,7 +22,7 @@ from netsandbox.policy.policy import Policy
 from netsandbox.settings import RunSettings
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCAL = LocalhostSettings("isolate", connect_host=(5432,), publish=((3000, 8000), (4000, None)))
+LOCAL = LocalhostSettings("isolate", connect_host=(HostPort(5432),), publish=((3000, 8000), (4000, None)))
 VIEW = View(
     1000,
     1000,

@@ -274,6 +274,21 @@ def test_rules_of_a_file_that_nobody_trusts_are_named(
     shown = capsys.readouterr()
     assert "to allow it: --allow-domain example.com" in shown.out
     assert "would open network.allow_domains; ignored until you run `netsandbox trust`" in shown.err
+    file = tmp_path / ".netsandbox.toml"
+    assert f"  note: {file}:2 would allow it, once you run `netsandbox trust {file}`\n" in shown.out
+    assert main(["other.example.com"]) == 1
+    assert "would allow it" not in capsys.readouterr().out, "the twin: this file would not"
     assert main(["example.com", "--json"]) == 1
     assert main(["example.com", "--no-config"]) == 1
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("words", [["POST https://example.com/x"], ["POST", "https://example.com/x"]])
+def test_a_request_is_one_word_or_two_with_rules_for_requests_or_without(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--no-config"]) == 1
+    assert "to allow it: --allow-domain example.com" in capsys.readouterr().out
+    assert main([*words, "--no-config", "--allow-domain", "example.com"]) == 0
+    assert main([*words, "--no-config", "--allow-http", "GET https://example.com/**"]) == 1
+    assert "--allow-http 'POST https://example.com/x'" in capsys.readouterr().out

@@ -67,7 +67,7 @@ def test_what_an_untrusted_file_would_open_is_listed_and_does_not_hold(
         "          ~/project writable         the project",
         "localhost strategy isolate, by the kernel",
         "          every port that listens is published on the host",
-        "          ports of the host's localhost that it reaches: none",
+        "          ports of the host's localhost and of other sessions that it reaches: none",
         "log       ~/state/netsandbox/sessions/SESSION/audit.jsonl",
     ]
 
@@ -77,7 +77,7 @@ def test_trusted_it_holds_and_each_word_has_its_line(project: Path, capsys: pyte
     capsys.readouterr()
     lines = shown(capsys, project)
     assert "          ~/project/.netsandbox.toml: the project's, trusted as it is now" in lines
-    assert "          ports of the host's localhost that it reaches: 5432" in lines
+    assert "          ports of the host's localhost and of other sessions that it reaches: 5432" in lines
     assert "          shown on the host: 3000" in lines
     assert lines[-4:] == [
         'setting   network.mode = "filtered"                        ~/project/.netsandbox.toml:2',
@@ -98,7 +98,7 @@ def test_programs_read_the_same_and_no_password(project: Path, capsys: pytest.Ca
         ("yours", True),
         ("the project's", True),
     ]
-    assert found["localhost"]["connect_host"] == [5432]
+    assert found["localhost"]["connect_host"] == ["5432"]
     assert {"key": "network.mode", "value": "filtered", "origin": f"{project}/.netsandbox.toml:2"} in found["settings"]
 
 

@@ -19,7 +19,10 @@ from netsandbox.cli.explain_denial import denial_json, denial_lines, explain_rec
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import PACKAGE, list_sessions, log_path, new_session_id
 from netsandbox.policy import reasons
+from netsandbox.policy.budgets import parse_budgets
+from netsandbox.policy.inspection import inspection
 from netsandbox.policy.policy import Policy
+from netsandbox.policy.rules import parse_domain
 
 ENVELOPE = {"v": 1, "ts": "2025-01-31T11:55:00.000000Z", "seq": 7, "session": "s", "prev": ""}
 DENIED = {**ENVELOPE, "event": "egress", "verdict": "deny", "host": "a.test", "port": 443, "reason": "not-allowed"}
@@ -83,6 +86,16 @@ def test_the_smallest_change_fits_the_reason(entry: dict[str, object], change: t
     shown = lines({**DENIED, **entry})
     assert f"to allow  netsandbox run {change[0]}" in shown
     assert any(line.startswith(f"or write  {change[1]} = [") for line in shown)
+
+
+def test_a_rule_that_its_own_file_would_close_again_is_not_advised_alone() -> None:
+    entry = {**DENIED, "reason": "offline"}
+    written = f'or write  allow_domains = ["a.test"] below [network] in {FILE}'
+    for origin, also in ((f"{FILE}:2", f", remove its mode ({FILE}:2)"), ("/home/me/config.toml:2", ""), ("", "")):
+        assert f"{written}{also}, then `netsandbox trust`" in lines(entry, Policy(mode="offline", mode_origin=origin))
+    assert f"{written}, then `netsandbox trust`" in lines(entry, Policy([parse_domain("a.test:22", f"{FILE}:3")]))
+    bound = lines(entry, Policy(mode="offline", mode_origin="/etc/netsandbox/config.toml:2"))
+    assert "to allow  no option allows it" in bound
 
 
 @pytest.mark.parametrize("reason", sorted(reasons.ALL - reasons.ALLOWING))
@@ -263,3 +276,58 @@ def test_a_file_that_a_rule_denies_names_the_rule_and_its_removal() -> None:
     assert lines[-1] == "to do     leave out --deny-write /srv/a"
     without = denial_lines(explain_record({**entry, "path": "/srv/a/b"}, Policy()), FILE)
     assert not any("--allow-" in line for line in without)
+
+
+def test_a_budget_is_named_with_what_was_used() -> None:
+    entry = {**DENIED, "reason": "budget", "rule": "a.test=1kB", "detail": "1 kB up and 0 B down"}
+    policy = Policy(["a.test"], budgets=parse_budgets([("a.test=1kB", "--budget")]))
+    assert lines(entry, policy)[2:] == [
+        "why       budget: a budget for this host, or for the session, is used up",
+        "detail    1 kB up and 0 B down",
+        "rule      a.test=1kB (--budget, in the policy as it is now)",
+        "to do     start the session with a larger budget than --budget a.test=1kB",
+    ]
+
+
+REQUEST = {
+    **{**DENIED, "event": "http", "reason": "request-not-allowed", "scheme": "https", "method": "POST"},
+    "path": "/v1/it's",
+}
+
+
+def test_a_refused_request_is_explained_with_its_rule() -> None:
+    policy = Policy(inspection=inspection([("GET https://a.test/v1/**", "here:3")]))
+    written = """allow_http = ["POST https://a.test/v1/it's"]"""
+    assert lines({**REQUEST, "exe": "/bin/curl"}, policy) == [
+        "denied    POST https://a.test/v1/it's, by /bin/curl",
+        WHEN,
+        "why       request-not-allowed: rules allow some requests to this host, and this is none of them",
+        """to allow  netsandbox run --allow-http 'POST https://a.test/v1/it'"'"'s'""",
+        f"or write  {written} below [network] in {FILE}, then `netsandbox trust`",
+        "now       denied by the policy as it is now: rules allow some requests to this host, and this is none of them",
+    ]
+    allowed = Policy(inspection=inspection([("https://a.test/v1/**", "here:3")]))
+    assert lines(REQUEST, allowed)[-1].startswith("now       allowed by the policy as it is now: ")
+    assert denial_json(explain_record(REQUEST, policy))["value"] == "POST https://a.test/v1/it's"
+
+
+def test_a_request_that_a_rule_denies_is_explained_by_the_rule() -> None:
+    rule = "POST https://a.test/**"
+    policy = Policy(inspection=inspection([("https://a.test/**", "here:3")], [(rule, "here:4")]))
+    assert lines({**REQUEST, "reason": "request-denied", "rule": rule}, policy)[2:] == [
+        "why       request-denied: a rule for requests denies it",
+        f"rule      {rule} (here:4, in the policy as it is now)",
+        f"to do     remove {rule} from the deny rules (here:4)",
+        f"now       denied by the policy as it is now: a rule for requests denies it: {rule} (here:4)",
+    ]
+    unclear = lines({**REQUEST, "reason": "request-unclear", "path": "/a//b"}, policy)
+    assert unclear[3].startswith("to do     send the path without ")
+
+
+@given(
+    st.dictionaries(st.sampled_from(["scheme", "method", "path", "host", "port", "rule"]), st.text() | st.integers())
+)
+def test_whatever_a_record_of_a_request_has(fields: dict[str, Any]) -> None:
+    policy = Policy(inspection=inspection([("GET https://a.test/v1/**", "here:3")]))
+    shown = lines({**REQUEST, **fields}, policy)
+    assert all(line.isprintable() and line.isascii() for line in shown)

@@ -16,14 +16,8 @@ from netsandbox.runtime.effective_rules import effective
 
 
 @pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "home" / "project"
-    folder.mkdir(parents=True)
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    return folder
+def project(home_project: Path) -> Path:
+    return home_project
 
 
 def rules(mode: str = PROJECT, **lists: str) -> FileRules:

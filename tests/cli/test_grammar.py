@@ -57,7 +57,7 @@ def test_what_runs_a_command_says_so() -> None:
 
 @pytest.mark.parametrize("kind", sorted(KINDS - {FILES, VARIABLES}))
 def test_what_the_shells_ask_for_can_be_looked_up(kind: str) -> None:
-    assert isinstance(look_up(kind), list)
+    assert isinstance(look_up(kind), dict)
 
 
 def test_the_events_are_those_of_the_page() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces.private_folders import PrivateFolders
+from netsandbox.backends.linux.private_folders import PrivateFolders
 from netsandbox.cli import home as subject
 from netsandbox.cli.home import main
 from netsandbox.errors import NetsandboxError, UsageError

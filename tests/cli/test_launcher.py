@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -50,10 +51,16 @@ def build(sources: Path, kind: str, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def launchers(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For this machine alone, by its own compiler, as `pip install .` makes it."""
+    return build(sources, "wheel", tmp_path_factory.mktemp("a wheel"))
+
+
+@pytest.fixture(scope="module")
+def launchers(sources: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Every way to have the program; folders with spaces in their names."""
     folder = tmp_path_factory.mktemp("some environments")
-    wheel, editable = build(sources, "wheel", folder), build(sources, "editable", folder / "editable wheel")
+    editable = build(sources, "editable", folder / "editable wheel")
     pip = install(PIP, wheel, folder / "by pip")
     link = folder / "bin" / "netsandbox"
     link.parent.mkdir()
@@ -74,6 +81,24 @@ def run(
     return subprocess.run(
         [launcher, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=60
     )
+
+
+def test_a_wheel_carries_programs_as_programs_and_what_man_and_editors_read(wheel: Path, sources: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        programs = {entry.filename for entry in archive.infolist() if entry.external_attr >> 16 & 0o111}
+        carried = {name for name in archive.namelist() if name.startswith("netsandbox_interpose/")}
+        schema = archive.read("netsandbox/config/netsandbox.schema.json")
+        (page,) = (name for name in archive.namelist() if name.endswith(".data/data/share/man/man1/netsandbox.1"))
+        manual, shown = archive.read(page), archive.read("netsandbox/cli/netsandbox.1")
+    assert "-cp311-abi3-linux_" in wheel.name
+    assert schema == (sources / "netsandbox" / "config" / "netsandbox.schema.json").read_bytes()
+    assert manual == shown == (sources / "docs" / "netsandbox.1").read_bytes()
+    assert "netsandbox/backends/namespaces/native/netsandbox-init" in programs
+    assert len({name for name in programs if name.endswith(".data/scripts/netsandbox")}) == 1
+    assert "netsandbox/cli/native/netsandbox" not in programs
+    assert {Path(name).name for name in carried} == {
+        *("__init__.py", "library.py", "_native.pyi", "port-map", "_native.abi3.so", "libnetsandbox_interpose.so")
+    }
 
 
 @pytest.fixture

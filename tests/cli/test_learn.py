@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli import learn
+from netsandbox.config.file_settings import FileSettings
 from netsandbox.errors import UsageError
 from netsandbox.learn.name_folding import Proposal
 from netsandbox.learn.project_text import ProjectText
@@ -175,3 +176,24 @@ def test_secrets_and_our_own_folders_bear_no_rule(home: Path) -> None:
     package = str(Path(__file__).resolve().parents[2] / "netsandbox")
     assert not found.permits(package)
     assert not found.permits(os.path.dirname(package))
+
+
+def test_an_organisation_that_bounds_the_mode_is_named_and_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounded = FileSettings(mode="filtered", bounded=(("mode", "filtered", "/etc/netsandbox/config.toml:2"),))
+    monkeypatch.setattr("netsandbox.cli.learn.read_config", lambda parsed: bounded)
+    with pytest.raises(UsageError, match=r"^learn runs online: .* allows no mode wider than filtered; leave"):
+        learn.main(["--", "true"])
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (["--inspect", "--", "npm", "ci"], ["--inspect=*", "--", "npm", "ci"]),
+        (["--inspect"], ["--inspect=*"]),
+        (["--inspect", "-w", "--", "a"], ["--inspect=*", "-w", "--", "a"]),
+        (["--inspect", "a.test", "--", "--inspect"], ["--inspect", "a.test", "--", "--inspect"]),
+        (["--inspect=a.test"], ["--inspect=a.test"]),
+    ],
+)
+def test_inspect_without_a_host_is_about_every_one(given: list[str], read: list[str]) -> None:
+    assert learn.with_every_host(given) == read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -69,7 +70,14 @@ def test_an_unknown_command_is_one_printable_line_and_status_2(word: str) -> Non
         (["rnu"], "did you mean run?"),
         (["lern", "--", "make"], "did you mean learn?"),
         (["audt"], "did you mean audit?"),
-        (["sh", "-c", "true"], "to run a command write `netsandbox run [OPTIONS] -- sh -c true`"),
+        (["sh", "-c", "true"], "to run a command write `netsandbox run -- sh -c true`"),
+        (["online", "--", "ls"], "it is a profile: write `netsandbox run online -- ls`"),
+        (["--", "ls"], "write `netsandbox run -- ls`"),
+        (["--init"], "did you mean `netsandbox init`?"),
+        (
+            ["--allow-domain", "a.test", "--", "ls"],
+            "it is an option of `run`: write `netsandbox run --allow-domain a.test -- ls`",
+        ),
         (["qqqq"], "see `netsandbox --help`"),
     ],
 )
@@ -89,7 +97,7 @@ def test_an_error_for_the_user_is_not_a_traceback() -> None:
 CONNECTS = """
 import socket
 print("ran", flush=True)
-door = socket.create_connection(("127.0.0.1", 1008), 20)
+door = socket.create_connection(("127.0.0.1", 1008), {1})
 door.sendall(b"CONNECT 127.0.0.1:{0} HTTP/1.1\\r\\nHost: 127.0.0.1:{0}\\r\\n\\r\\n")
 print(door.recv(12).decode())
 """
@@ -101,11 +109,12 @@ print(door.recv(12).decode())
 def test_a_shortage_of_descriptors_is_one_line_that_says_what_to_do(limit: int, tmp_path: Path, canary: Any) -> None:
     """H12. Whatever the session lacks, it opens nothing, and its log says how it ended."""
     forbidden = canary.tcp()
+    script = CONNECTS.format(forbidden.port, 20 if limit == 1024 else 2)  # seconds; a door may be closed to it for good
     done = subprocess.run(
-        [sys.executable, "-I", "-m", "netsandbox", "run", "--", sys.executable, "-c", CONNECTS.format(forbidden.port)],
+        [sys.executable, "-I", "-m", "netsandbox", "run", "--", sys.executable, "-c", script],
         capture_output=True,
         text=True,
-        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
         check=False,
         timeout=60,
@@ -124,6 +133,19 @@ def test_a_shortage_of_descriptors_is_one_line_that_says_what_to_do(limit: int, 
     for log in logs:
         text = log.read_text()
         assert "session.start" not in text or "session.end" in text
+
+
+@pytest.mark.parametrize("words", [("ps",), ("--version",), ("audit", "show"), ("config", "schema")])
+def test_output_that_cannot_be_written_is_one_line_or_nothing(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Status 120 is the interpreter's, and a closed standard output is no fault of ours."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_STATE_HOME": str(tmp_path)}
+    command = shlex.join([sys.executable, "-c", "from netsandbox.cli.main import main; main()", *words])
+    for end in (">/dev/full", ">&-", "| true"):
+        shell = ["bash", "-c", f'{command} {end}; exit "${{PIPESTATUS[0]}}"']
+        done = subprocess.run(shell, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode in (0, 1), done.stderr
+        assert "Traceback" not in done.stderr
+        assert all(line.startswith("netsandbox: ") for line in done.stderr.splitlines())
 
 
 @pytest.mark.parametrize("error", ["OSError(errno.EIO, 'x')", "ImportError('no module named x')", "ValueError('x')"])

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.api import Denial, FileDenial
 from netsandbox.cli.notices import (
     MAX_FILE_LINES,
     MAX_LINES,
+    PROXY_VARIABLES,
     denial_lines,
     file_denial_lines,
     ignored_lines,
@@ -21,15 +21,54 @@ from netsandbox.cli.notices import (
     shell_word,
 )
 from netsandbox.paths import PACKAGE
+from netsandbox.session.launch import Denial, FileDenial
 
 
 def denial(host: str | None, port: int | None = 443, reason: str = "not-allowed", flag: str | None = "--x") -> Denial:
     return Denial(host, port, reason, flag, 1)
 
 
+def test_a_deny_rule_is_told_with_the_way_to_its_name() -> None:
+    (line,) = denial_lines([denial("a.corp.test", 443, "deny-rule", None)])
+    assert line.startswith("denied a.corp.test:443 (deny-rule: it wins over every allow); `netsandbox explain --last`")
+
+
 def test_a_line_names_host_port_reason_and_the_option_that_would_allow_it() -> None:
     lines = denial_lines([denial("denied.test", 8443, flag="--allow-domain denied.test:8443")])
     assert lines == ["denied denied.test:8443 (not-allowed); allow it with --allow-domain denied.test:8443"]
+
+
+@pytest.mark.parametrize(
+    ("command", "port"),
+    [
+        (["ssh", "a.test"], ":22"),
+        (["/usr/bin/scp", "f", "a.test:"], ":22"),
+        (["git", "clone", "ssh://a.test/x"], ":22"),
+        (["git", "clone", "git@a.test:x"], ":22"),
+        (["git", "clone", "https://a.test/x"], ""),
+        (["curl", "a.test"], ""),
+        ([], ""),
+    ],
+)
+def test_a_name_that_ssh_looked_up_is_allowed_with_its_port(command: list[str], port: str) -> None:
+    """Where the port is known it is in the option already."""
+    looked_up = denial("a.test", None, flag="--allow-domain a.test")
+    assert denial_lines([looked_up], command)[0].endswith(f"; allow it with --allow-domain a.test{port}")
+    dialled = denial("a.test", 8080, flag="--allow-domain a.test:8080")
+    assert denial_lines([looked_up, dialled], command)[0].endswith("--allow-domain a.test:8080")
+
+
+def test_a_proxy_of_the_hosts_variables_is_named_where_a_host_was_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PROXY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    unreached = denial("a.test", 443, "lookup-failed", None)
+    assert denial_lines([unreached])[0].endswith("; check the name and the host's own network")
+    monkeypatch.setenv("https_proxy", "http://user:password@proxy.example.com:3128")
+    (line,) = denial_lines([unreached])
+    assert line.endswith(
+        'https_proxy is not used by itself: to connect through it, write --upstream-proxy "$https_proxy"'
+    )
+    assert "password" not in line
 
 
 def test_where_no_option_helps_the_line_says_so() -> None:
@@ -183,3 +222,57 @@ def test_a_link_is_named_with_where_it_leads_and_ours_with_why_nothing_opens_it(
     link, ours = file_denial_lines(denials)
     assert link == "denied reading ~/shop/link/f, a link to ~/data/in/f; show it with --allow-read ~/data/in"
     assert ours.endswith("x.py; no option allows it, because it belongs to netsandbox")
+
+
+def test_a_budget_is_said_to_be_used_up() -> None:
+    (line,) = denial_lines([denial("a.test", 443, "budget", None)])
+    assert line == "denied a.test:443 (budget: it is used up); `netsandbox explain --last` names it"
+
+
+def test_refused_requests_are_named_one_by_one() -> None:
+    flag = "--allow-http 'POST https://a.test/x'"
+    lines = denial_lines(
+        [
+            Denial("a.test", 443, "request-not-allowed", flag, 2, "POST https://a.test/x"),
+            Denial("a.test", 443, "request-denied", None, 1, "GET https://a.test/y"),
+            Denial("a.test", 443, "request-unclear", None, 1, "GET https://a.test//z"),
+        ]
+    )
+    assert lines[0] == f"denied POST https://a.test/x (request-not-allowed), 2 times; allow it with {flag}"
+    assert lines[1].startswith("denied GET https://a.test/y (request-denied); a --deny-http rule wins over every allow")
+    assert lines[2].startswith("denied GET https://a.test//z (request-unclear); send the path without ")
+
+
+def test_a_flood_of_denials_does_not_pass_for_all_of_them() -> None:
+    """Attack: requests that are refused fill the list, and a host that is refused later is not in it."""
+    flood = [Denial("a.test", 443, "request-denied", None, 1, f"GET https://a.test/{each}") for each in range(256)]
+    told = "only the first 256 kinds of denials are named here; see `netsandbox audit summary`"
+    assert denial_lines(flood)[-1] == told
+    assert told not in denial_lines(flood[:255])
+
+
+def test_many_refused_requests_of_a_host_are_counted() -> None:
+    denials = [Denial("a.test", 443, "request-not-allowed", "--x", 1, f"GET https://a.test/{n}") for n in range(30)]
+    lines = denial_lines(denials)
+    assert len(lines) == 5
+    assert lines[-1] == "denied 26 more requests to a.test; see `netsandbox audit show --http --denied`"
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("certificate", "add the server's CA to the system's or to the file in SSL_CERT_FILE, or correct the server"),
+        (
+            "client-tls",
+            "let it trust the file in SSL_CERT_FILE, or exempt the host: --inspect-except a.test:443 --allow-domain"
+            " a.test:443",
+        ),
+        (
+            "secret-misplaced",
+            "send it to its host, in its header or parameter; add places with --secret NAME@HOST,header=NAME",
+        ),
+        ("request-method", "no option allows it; see `netsandbox audit show`"),
+    ],
+)
+def test_a_refused_connection_that_no_option_allows_says_what_helps(reason: str, remedy: str) -> None:
+    assert denial_lines([denial("a.test", reason=reason, flag=None)]) == [f"denied a.test:443 ({reason}); {remedy}"]

@@ -26,9 +26,9 @@ def test_every_session_is_a_row(capsys: pytest.CaptureFixture[str]) -> None:
         assert dispatch(["ps"]) == 0
     shown = capsys.readouterr()
     head, *rows = shown.out.splitlines()
-    assert " ".join(head.split()) == "NAME SESSION AGE POLICY STRATEGY WINDOW ALLOWED DENIED PORTS COMMAND"
+    assert " ".join(head.split()) == "NAME AGE POLICY ALLOWED DENIED MEMORY PORTS COMMAND"
     assert sorted(row.split()[0] for row in rows) == ["blog", "shop"]
-    assert any(row.endswith("filtered  isolate   20000-20099  7        2       3000   npm run dev") for row in rows)
+    assert any(row.endswith("2       4K      3000 http://3000.shop.localhost:20099/  npm run dev") for row in rows)
     assert shown.err == ""
 
 
@@ -71,7 +71,7 @@ def test_a_session_that_talks_nonsense_is_named_not_shown(capsys: pytest.Capture
         assert dispatch(["ps", "--json"]) == 0
     shown = capsys.readouterr()
     assert shown.out == "[]\n"
-    assert shown.err.startswith(f"netsandbox: session {strange.id} is there but does not answer; ")
+    assert shown.err.startswith(f"netsandbox: {strange.id} is there but does not answer; ")
 
 
 @pytest.mark.attack(172)

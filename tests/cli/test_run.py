@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from netsandbox.backends.seatbelt.signing import Parts
-from netsandbox.cli.run import GROUPS, OPTIONS, _describe_session, main
+from netsandbox.cli.run import GROUPS, OPTIONS, main
 from netsandbox.cli.run_options import policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
-from netsandbox.policy.policy import Policy
 from netsandbox.runtime.option_parser import parse
-from netsandbox.settings import RunSettings
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
@@ -129,6 +126,22 @@ def test_without_a_command_the_users_shell_runs(netsandbox: Any) -> None:
     assert run.stdout.startswith("inside 2")
 
 
+def test_a_shell_that_could_read_nothing_is_not_started() -> None:
+    """A script whose variable with the command is empty must not seem to succeed."""
+    with open(os.devnull) as nothing:
+        kept = os.dup(0)
+        try:
+            os.dup2(nothing.fileno(), 0)
+            with pytest.raises(UsageError, match="no terminal for a shell; write `netsandbox run -- CMD`"):
+                main([])
+            os.close(0)
+            with pytest.raises(UsageError, match="no terminal for a shell"):
+                main(["--no-config"])
+        finally:
+            os.dup2(kept, 0)
+            os.close(kept)
+
+
 def test_denials_are_told_at_the_end_once_a_host_and_quiet_says_nothing(netsandbox: Any) -> None:
     script = "for i in 1 2 3; do getent hosts denied.test other.test; done; true"
     run = netsandbox("run", "--allow-domain", "allowed.test", "--", "sh", "-c", script)
@@ -165,19 +178,6 @@ def test_verbose_names_the_session_that_was_named_and_no_ports_where_none_are_sh
     assert "netsandbox ports" not in run.stderr
 
 
-@pytest.mark.parametrize("why", ["", "there is no codesign"])
-def test_verbose_says_on_a_mac_why_it_did_not_sign(
-    why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("netsandbox.backends.seatbelt.signing.signed_parts", lambda: Parts(unsigned=why))
-    monkeypatch.setattr("netsandbox.cli.run.IS_MACOS", True)
-    monkeypatch.setattr("netsandbox.cli.file_notices.IS_MACOS", True)
-    _describe_session(Policy(), RunSettings())
-    told = capsys.readouterr().err
-    assert ("not signed by this Mac" in told) == bool(why)
-    assert why in told
-
-
 def test_the_help_has_every_option_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(name for names in GROUPS.values() for name in names) == sorted(option.name for option in OPTIONS)
     assert main(["--help"]) == 0
@@ -206,7 +206,9 @@ def test_what_cannot_be_a_name_is_refused_and_nothing_runs(netsandbox: Any, tmp_
 def test_a_session_in_a_session_is_refused_in_so_many_words(netsandbox: Any) -> None:
     run = netsandbox("run", "--", "true", env={"NETSANDBOX_SESSION": "x"})
     assert run.returncode == 1
-    assert run.stderr == "netsandbox: this is a session of netsandbox already; start the second one outside of it\n"
+    assert run.stderr.startswith("netsandbox: this is a session of netsandbox already, and the kernel lets only one ")
+    assert run.stderr.endswith("; start the second one outside of it\n")
+    assert run.stderr.count("\n") == 1
 
 
 def test_arguments_of_the_command_are_counted_not_recorded(netsandbox: Any) -> None:

@@ -94,10 +94,17 @@ def test_a_project_names_its_sessions_only_when_it_is_trusted(project: Path) -> 
     ("words", "said"),
     [
         (["--online", "--offline"], "--offline and --online exclude each other; choose one"),
-        (["--profile", "online", "--offline"], "--offline and online exclude each other; choose one"),
-        (["-p", "online", "-p", "localhost"], "localhost and online exclude each other; choose one"),
-        (["-p", "offline", "--allow-domain", "a.test"], "offline lets nothing out, so --allow-… has no meaning"),
-        (["--localhost", "--allow-address", "192.0.2.1"], "--localhost lets nothing out, so --allow-… has no meaning"),
+        (["--profile", "online", "--offline"], "--offline and the profile online exclude each other; choose one"),
+        (
+            ["-p", "online", "-p", "localhost"],
+            "the profile localhost and the profile online exclude each other; choose",
+        ),
+        (["-p", "offline", "--allow-domain", "a.test"], "the profile offline lets nothing out, so --allow-domain has"),
+        (
+            ["--offline", "--allow-address", "192.0.2.1"],
+            "--offline lets nothing out, so --allow-address has no meaning",
+        ),
+        (["--filtered", "--online"], "--filtered and --online exclude each other"),
     ],
 )
 def test_modes_exclude_one_another_as_options_and_as_profiles(words: list[str], said: str) -> None:
@@ -132,8 +139,10 @@ def test_the_same_mode_twice_is_no_contradiction(words: list[str]) -> None:
         [],
         ["--offline"],
         ["--localhost"],
+        ["--filtered"],
         ["--online"],
         ["--allow-domain", "example.com"],
+        ["--localhost", "--allow-domain", "example.com"],
         ["--allow-address", "192.0.2.7"],
         ["--deny-domain", "example.com"],
         ["--online", "--allow-domain", "example.com"],

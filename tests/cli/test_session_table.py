@@ -13,13 +13,13 @@ from netsandbox.cli.session_table import (
     PS_YIELDING,
     address_text,
     age,
+    memory_text,
     pending_entries,
     pending_rows,
     port_entries,
     port_rows,
     ps_rows,
     short_ids,
-    window_text,
 )
 from netsandbox.text import columns
 from tests.rig.live import port, question, status_of
@@ -40,21 +40,27 @@ def test_a_row_of_ps_says_what_runs() -> None:
     assert ps_rows([status], 1125.0) == [
         (
             "shop",
-            "20250101T000000000",
             "2m",
             "filtered",
-            "isolate",
-            "20000-20099",
             "7",
             "2",
-            "1,2,4,3000+1",
+            "4K",
+            "5173 http://5173.shop.localhost:20099/, 3000, 1, 2, +1",
             "npm run dev",
         )
     ]
 
 
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0K"), (4096, "4K"), (1023 << 10, "1.0M"), (24 << 20, "24M"), (1500 << 20, "1.5G"), (1 << 50, "1024T")],
+)
+def test_memory_has_three_digits(count: int, text: str) -> None:
+    assert memory_text(count) == text
+
+
 def test_a_row_of_ps_says_how_many_questions_wait() -> None:
-    assert ps_rows([status_of(ID, pending=[question(1001), question(1002)])], 0.0)[0][3] == "filtered, 2 asked"
+    assert ps_rows([status_of(ID, pending=[question(1001), question(1002)])], 0.0)[0][2] == "filtered, 2 asked"
 
 
 def test_what_waits_is_one_row_a_question_the_first_to_be_due_first() -> None:
@@ -76,9 +82,8 @@ def test_what_waits_is_shown_tamely(host: str, exe: str, name: str) -> None:
 
 
 def test_what_is_not_known_is_a_dash() -> None:
-    status = status_of(ID, mode=None, strategy=None, window=None, allowed=None, denied=None, ports=[], command=[])
-    assert ps_rows([status], 0.0)[0][3:9] == ("-",) * 6
-    assert window_text(None) == "-"
+    status = status_of(ID, mode=None, allowed=None, denied=None, memory_bytes=None, ports=[], command=[])
+    assert ps_rows([status], 0.0)[0][2:7] == ("-",) * 5
     assert port_rows(port_entries([status_of(ID, ports=[port(address=None)])]))[0][1] == "3000"
 
 
@@ -113,7 +118,7 @@ def test_a_command_reads_as_it_would_be_typed() -> None:
     assert ps_rows([status_of(ID, command=["sh", "-c", "a b"])], 0.0)[0][-1] == "sh -c 'a b'"
 
 
-@given(st.lists(st.tuples(*[st.text("abc", max_size=60)] * 10), max_size=4), st.integers(1, 200))
+@given(st.lists(st.tuples(*[st.text("abc", max_size=60)] * len(PS_TITLES)), max_size=4), st.integers(1, 200))
 def test_no_line_is_wider_than_the_terminal(rows: list[tuple[str, ...]], width: int) -> None:
     lines = columns([PS_TITLES, *rows], width=width, yielding=PS_YIELDING)
     assert len(lines) == len(rows) + 1
@@ -128,6 +133,6 @@ def test_on_eighty_columns_everything_that_is_shown_can_be_used() -> None:
     assert lines[0].split() == ["NAME", "INSIDE", "HOST", "ADDRESS", "URL"]
     assert lines[1].endswith(f"  127.0.0.1:3000  127.0.0.1:20000  {url}")
     lines = columns([PS_TITLES, *ps_rows([status], 0.0)], width=80, yielding=PS_YIELDING)
-    assert lines[0].split() == ["NAME", "AGE", "POLICY", "WINDOW", "ALLOWED", "DENIED", "COMMAND"]
+    assert lines[0].split() == ["NAME", "AGE", "PORTS", "COMMAND"]
     assert lines[1].startswith("a-shop-with-a-long-name ")
     assert lines[1].endswith("...")

@@ -6,15 +6,17 @@ import socket
 from pathlib import Path
 
 import pytest
+from netsandbox_portmap.localhost_settings import HostPort
 
-from netsandbox.backends.namespaces import socket_diag
+from netsandbox.backends.linux import socket_diag
+from netsandbox.backends.seatbelt.signing import Parts
 from netsandbox.cli import setting_notices
 from netsandbox.cli.setting_notices import (
     MAX_LINES,
-    closed_lines,
     contradiction_lines,
     localhost_lines,
     no_socket_lines,
+    session_lines,
     unheard_lines,
     unset_lines,
 )
@@ -22,7 +24,9 @@ from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER
 from netsandbox.policy.overruled import overruled
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.rules import parse_domain
+from netsandbox.settings import RunSettings
 from netsandbox.system import IS_LINUX
+from tests.rig.live import sessions
 
 
 def test_contradictory_rules_are_named_both() -> None:
@@ -46,16 +50,6 @@ def test_a_rule_for_localhost_is_answered_with_the_option_that_was_meant() -> No
         "--allow-domain: a.localhost is the session's own, and needs no rule; to reach a server of this machine use"
         " --connect-host PORT",
     ]
-
-
-def test_an_option_that_a_closed_mode_of_a_file_makes_useless_is_told_once() -> None:
-    allowed = ["a.test", "b.test"]
-    (line,) = closed_lines(Policy(allowed, mode="offline"))
-    assert line.startswith("--allow-domain: a.test opens nothing, because a file or profile sets the mode offline;")
-    assert closed_lines(Policy(allowed)) == []
-    (line,) = closed_lines(Policy(allow_addresses=["192.0.2.7"], mode="localhost"))
-    assert line.startswith("--allow-address: 192.0.2.7 opens nothing")
-    assert closed_lines(Policy([parse_domain("a.test", "rules.toml:3")], mode="offline")) == []
 
 
 def test_many_contradictions_stay_few_plain_lines() -> None:
@@ -82,8 +76,8 @@ def test_a_variable_that_nobody_set_is_named(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_port_where_nobody_listens_is_named_and_one_with_a_server_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert unheard_lines([port]) == []
-    (line,) = unheard_lines([port])
+        assert unheard_lines([HostPort(port)]) == []
+    (line,) = unheard_lines([HostPort(port)])
     assert line.startswith(f"--connect-host {port}: nothing listens at port {port} of this machine's localhost yet")
     assert line.endswith(f"use --publish {port}")
 
@@ -91,9 +85,9 @@ def test_a_port_where_nobody_listens_is_named_and_one_with_a_server_is_not(monke
         raise OSError("the kernel refuses to list sockets")
 
     monkeypatch.setattr(socket_diag, "dump", refuse)
-    assert unheard_lines([port]) == []
+    assert unheard_lines([HostPort(port)]) == []
     monkeypatch.setattr(setting_notices, "IS_LINUX", False)
-    assert unheard_lines([port]) == []
+    assert unheard_lines([HostPort(port)]) == []
 
 
 def test_a_path_without_a_socket_is_named(tmp_path: Path) -> None:
@@ -107,3 +101,24 @@ def test_a_path_without_a_socket_is_named(tmp_path: Path) -> None:
     path.unlink()
     path.touch()
     assert "this is no socket" in no_socket_lines([str(path)])[0]
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="only sessions of Linux reach one another")
+def test_a_session_that_is_not_there_yet_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (line,) = unheard_lines([HostPort(5432, session="db")])
+    assert line == "--connect-host db:5432: no session is called db yet; start it with `netsandbox run --name db`"
+    with sessions({"name": "db"}):
+        assert unheard_lines([HostPort(3000, session="db")]) == []
+        (line,) = unheard_lines([HostPort(1, 5432, session="db")])
+    assert line == "--connect-host 1:db:5432: the session db publishes no port 5432 yet; start its server there"
+
+
+@pytest.mark.parametrize("why", ["", "there is no codesign"])
+def test_verbose_says_on_a_mac_why_it_did_not_sign(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netsandbox.backends.seatbelt.signing.signed_parts", lambda: Parts(unsigned=why))
+    monkeypatch.setattr("netsandbox.cli.setting_notices.IS_MACOS", True)
+    monkeypatch.setattr("netsandbox.cli.file_notices.IS_MACOS", True)
+    told = "\n".join(session_lines(Policy(), RunSettings()))
+    assert ("not signed by this Mac" in told) == bool(why)
+    assert why in told

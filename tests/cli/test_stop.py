@@ -62,7 +62,7 @@ def test_one_that_does_not_answer_is_told_with_its_process(
     strange = LiveSession(stubborn=True, v=99)
     try:
         assert dispatch(["stop", "--all", "--timeout", "0.2"]) == 1
-        text = f"netsandbox: session {strange.id} does not answer; `kill -9 {os.getpid()}` ends it\n"
+        text = f"netsandbox: {strange.id} does not answer; `kill -9 {os.getpid()}` ends it at once\n"
         assert capsys.readouterr() == ("", text)
         monkeypatch.setattr("netsandbox.cli.stop.pid_of", lambda _session: None)
         assert dispatch(["stop", "--all", "--timeout", "0"]) == 1

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from netsandbox.cli import trust as command
+from netsandbox.config.registries.provenance import untrusted_place
 from netsandbox.config.trust import is_trusted
 from netsandbox.errors import UsageError
 from netsandbox.paths import session_state_home
+from netsandbox.runtime import written_folders
+from netsandbox.runtime.written_folders import release_written, remember_written
+from tests.rig.file_clock import settle
 
 OPENS = b"[network]\nallow_domains = ['a.test']\ndeny_domains = ['b.test']\n"
 
@@ -168,6 +175,8 @@ def test_a_file_of_the_users_that_counts_already_needs_no_trust(
     assert command.main([str(settings)]) == 0
     assert capsys.readouterr().out == "~/.npmrc opens nothing, so it needs no trust\n"
     session_state_home()
+    remember_written(str(settings))
+    release_written()
     settings.write_text("registry=https://later.test/\n")
     assert command.main(["--yes", str(settings)]) == 0
     assert "~/.npmrc:1: npm fetches from later.test:443\n" in capsys.readouterr().out
@@ -175,21 +184,101 @@ def test_a_file_of_the_users_that_counts_already_needs_no_trust(
     assert capsys.readouterr().out == "~/.npmrc is trusted already\n"
 
 
-def test_a_program_is_trusted_by_its_content(
-    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+class Toolchain:
+    """A folder of programs in a home."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home / ".nvm"
+        self.old, self.new = self.folder / "old", self.folder / "bin" / "new"
+        self.new.parent.mkdir(parents=True)
+        self.old.touch()
+        settle(home)
+
+    def session(self) -> None:
+        """One that can write the folder, and does."""
+        remember_written(str(self.folder))
+        self.new.touch()
+        settle(self.folder)
+        release_written()
+
+
+@pytest.fixture
+def toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toolchain:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return Toolchain(tmp_path / "home")
+
+
+def test_a_folder_is_trusted_after_its_new_files_were_shown(
+    toolchain: Toolchain, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "work").mkdir()
-    (tmp_path / "bin").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.chdir(tmp_path / "work")
-    session_state_home()
-    program = tmp_path / "bin" / "npm"
-    program.write_bytes(b"\x7fELF\xff\0")
-    program.chmod(0o755)
-    assert command.main(["--yes", str(program)]) == 0
-    assert "~/bin/npm: what it calls the registry of npm\n" in capsys.readouterr().out
-    assert is_trusted(str(program), program.read_bytes())
+    assert command.main([str(toolchain.folder)]) == 0
+    assert capsys.readouterr().out == "no session could write ~/.nvm, so it needs no trust\n"
+    toolchain.session()
+    assert untrusted_place(str(toolchain.new), {}) == str(toolchain.folder)
+    with pytest.raises(UsageError, match="trust asks on a terminal"):
+        command.main([str(toolchain.folder)])
+    capsys.readouterr()
+    assert command.main(["--yes", str(toolchain.folder)]) == 0
+    assert capsys.readouterr().out == "~/.nvm/bin/new\n~/.nvm is trusted, until a session can write there\n"
+    assert untrusted_place(str(toolchain.new), {}) is None
+    assert command.main(["--list"]) == 0
+    assert "~/.nvm\n" in capsys.readouterr().out
+    assert command.main(["--forget", str(toolchain.folder)]) == 0
+    assert untrusted_place(str(toolchain.new), {}) == str(toolchain.folder)
+
+
+def test_a_home_is_no_folder_to_trust(toolchain: Toolchain) -> None:
+    for path in (toolchain.folder.parent, "/"):
+        with pytest.raises(UsageError, match="holds your home; name the folder of a tool"):
+            command.main(["--yes", str(path)])
+
+
+HOLDS = """\
+import sys
+from netsandbox.runtime import written_folders
+from netsandbox.runtime.written_folders import release_written, remember_written
+remember_written(sys.argv[1])
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.attack(228)
+def test_a_folder_is_not_trusted_while_a_session_may_write_it(
+    toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one with another state home, which `ps` does not list, and one that has just begun."""
+    memory = str(toolchain.folder.parent / ".local/share/netsandbox")
+    monkeypatch.setattr(written_folders, "memory_home", lambda: memory)
+    toolchain.session()
+    begins = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "other")}
+    for place, status in ((toolchain.folder, None), (toolchain.folder.parent, None), (tmp_path, None), ("/srv", 0)):
+        words = [sys.executable, "-c", HOLDS, str(place)]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=begins) as session:
+            assert session.stdout is not None
+            assert session.stdout.readline() == b"\n"
+            if status is None:
+                with pytest.raises(UsageError, match="a session that still runs may write there"):
+                    command.main(["--yes", str(toolchain.folder)])
+                assert untrusted_place(str(toolchain.new), {}) == str(toolchain.folder)
+            else:
+                assert command.main(["--yes", str(toolchain.folder)]) == status
+            session.kill()
+
+
+@pytest.mark.attack(228)
+def test_a_session_that_begins_while_the_user_is_asked_gains_no_trust(
+    toolchain: Toolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolchain.session()
+    monkeypatch.setattr(command, "_agreed", lambda question: toolchain.session() is None)
+    assert command.main([str(toolchain.folder)]) == 0
+    assert untrusted_place(str(toolchain.old), {}) is None, "the twin: it is older"
+    settle(toolchain.folder)
+    toolchain.new.write_text("planted by the session, which goes on")
+    assert untrusted_place(str(toolchain.new), {}) == str(toolchain.folder)
 
 
 def test_a_table_is_shown_one_name_a_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

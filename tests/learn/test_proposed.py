@@ -20,8 +20,10 @@ from netsandbox.learn.proposed import (
     proposed_paths,
     rule_lists,
 )
+from netsandbox.learn.request_folding import LearntRequest
 from netsandbox.learn.usage import Usage
 from netsandbox.policy.file_rules import CHANGE, FOLDER, MAKE
+from netsandbox.policy.inspection import inspection
 from netsandbox.policy.names import canonical
 from netsandbox.policy.path_folding import EntryLimits
 from netsandbox.policy.policy import Policy
@@ -94,7 +96,7 @@ def test_long_lists_are_cut_and_said_to_be() -> None:
     used = Usage(names=tuple((f"n.d{number}.test", 443) for number in range(MAX_RULES + 1)))
     found = proposed(used, filtered())
     assert len(found.domains) == MAX_RULES
-    assert "more hosts than are listed" in found.remarks[0]
+    assert "more hosts or requests than are listed" in found.remarks[0]
     looked = proposed(Usage(looked_up=tuple(f"n{number}.test" for number in range(25))), filtered())
     assert looked.remarks[-1] == "  and 5 more"
 
@@ -241,3 +243,25 @@ def test_what_the_user_may_not_write_is_not_proposed() -> None:
     present = PresentFiles(LIMITS, "/www", may_write=lambda path: not path.startswith("/usr"))
     used = Usage(written=(("/usr/share/x", MAKE), ("/srv/a/b", MAKE)))
     assert proposed_paths(used, present).writable == (("/srv/a/", ""),)
+
+
+def test_a_host_whose_requests_are_known_gets_rules_for_them_alone() -> None:
+    used = Usage(
+        names=(("a.test", 443), ("b.test", 443)),
+        requests=(
+            LearntRequest("https", "a.test", 443, "GET", "/x"),
+            LearntRequest("https", "a.test", 443, "GET", "/y"),
+        ),
+        unlearnt=("POST https://a.test/a//b",),
+    )
+    found = proposed(used, filtered())
+    assert [each.rule for each in found.domains] == ["b.test"]
+    assert rule_lists(found)[1][:2] == ("network", "allow_http")
+    assert [each.rule for each in found.requests] == ["GET https://a.test/x", "GET https://a.test/y"]
+    assert "  POST https://a.test/a//b" in found.remarks
+    rules = inspection([("GET https://a.test/x", "here")])
+    present = Policy(("b.test",), mode="filtered", inspection=rules)
+    assert [each.rule for each in proposed(used, present).requests] == ["GET https://a.test/y"]
+    by_name = proposed(used, filtered("a.test", "b.test"))  # the name alone is no rule for requests
+    assert len(by_name.requests) == 2
+    assert by_name.online

@@ -139,3 +139,24 @@ NAMES = ("event", "verdict", "host", "port", "address", "reason", "path", "opera
 def test_no_record_makes_it_raise(entries: list[dict[str, object]]) -> None:
     found = usage(entries)
     assert all(type(port) is int for _, port in found.names)
+
+
+def test_requests_are_learnt_by_their_plain_path() -> None:
+    request = {"event": "http", "verdict": "allow", "host": "a.test", "port": 443, "scheme": "https", "method": "GET"}
+    found = usage(
+        [
+            {**request, "path": "/%61"},
+            {**request, "path": "/a"},
+            {**request, "path": "/@s%2fn"},
+            {**request, "path": "/@s%2fn", "method": "PUT"},
+            {**request, "path": "/**"},
+            {**request, "path": "/a", "method": "get"},
+            {**request, "path": "/a", "port": "443"},
+            {**request, "path": "/a", "host": "192.0.2.1"},
+            {**request, "path": "/a", "scheme": "ftp"},
+            {**request, "path": "/denied", "verdict": "deny", "reason": "request-denied"},
+        ]
+    )
+    assert [(each.method, each.path) for each in found.requests] == [("GET", "/a"), ("GET", "/@s%2fn")]
+    assert len(found.unlearnt) == 6
+    assert found.refused == ("GET https://a.test/denied (request-denied)",)

@@ -53,7 +53,7 @@ def test_there_are_never_many() -> None:
 def test_hosts_are_those_of_the_logs_the_newest_first_and_plain() -> None:
     write_log("old.example.com", "both.example.com")
     write_log(*HOSTILE, "new.example.com", "both.example.com", "new\nline.example.com", "192.0.2.7", "[2001:db8::1]")
-    assert look_up("domains") == ["192.0.2.7", "both.example.com", "new.example.com", "old.example.com"]
+    assert list(look_up("domains")) == ["192.0.2.7", "both.example.com", "new.example.com", "old.example.com"]
 
 
 def test_of_a_long_log_the_end_is_read() -> None:
@@ -68,7 +68,7 @@ def test_of_a_long_log_the_end_is_read() -> None:
 def test_a_log_that_is_none_says_nothing(data: bytes) -> None:
     session = write_log("gone.example.com")
     Path(session_dir(session), LOG_NAME).write_bytes(data)
-    assert look_up("domains") == []
+    assert list(look_up("domains")) == []
 
 
 def test_a_log_that_cannot_be_read_keeps_no_other_away(places: Path) -> None:
@@ -77,20 +77,20 @@ def test_a_log_that_cannot_be_read_keeps_no_other_away(places: Path) -> None:
     path = Path(session_dir(session), LOG_NAME)
     path.unlink()
     path.mkdir()
-    assert look_up("domains") == ["other.example.com"]
+    assert list(look_up("domains")) == ["other.example.com"]
 
 
 def test_logs_are_the_newest_sessions() -> None:
     made = [write_log("example.com") for _ in range(NEWEST_LOGS + 2)]
-    assert look_up("logs") == sorted(made, reverse=True)[:NEWEST_LOGS]
+    assert list(look_up("logs")) == sorted(made, reverse=True)[:NEWEST_LOGS]
 
 
 def test_sessions_are_those_that_run_and_only_a_plain_name_is_said() -> None:
     with sessions({"name": "shop"}, *({"name": name} for name in HOSTILE)):
-        assert look_up("sessions") == ["shop"]
-        assert look_up("pending") == []
+        assert list(look_up("sessions")) == ["shop"]
+        assert list(look_up("pending")) == []
     with sessions({"pending": [question(1001), question(1002)]}):
-        assert look_up("pending") == ["1001", "1002"]
+        assert list(look_up("pending")) == ["1001", "1002"]
 
 
 def test_profiles_are_ours_and_the_users(places: Path) -> None:
@@ -98,13 +98,26 @@ def test_profiles_are_ours_and_the_users(places: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "mine.toml").touch()
     (folder / "$(touch canary).toml").touch()
+    (folder / "other.toml").write_text('[profile]\nabout = "my \\u001b[31m words"\n')
     found = look_up("profiles")
     assert {"mine", "node", "online"} <= set(found)
     assert all(PLAIN.issuperset(word) for word in found)
+    assert found["node"] == "Node.js with npm: its registries"
+    assert found["mine"] == ""  # an empty file is no profile
+    assert found["other"].startswith("my ")
+    assert "\x1b" not in found["other"]
+
+
+def test_the_words_of_a_project_about_its_profiles_are_not_shown(places: Path) -> None:
+    (places / ".git").mkdir()
+    folder = places / ".netsandbox" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "theirs.toml").write_text('[profile]\nabout = "choose me"\n')
+    assert look_up("profiles")["theirs"] == ""
 
 
 @pytest.mark.parametrize("kind", ["sessions", "logs", "domains"])
 def test_where_nothing_is_known_nothing_is_said(kind: str, places: Path) -> None:
-    assert look_up(kind) == []
+    assert list(look_up(kind)) == []
     (places / "state").write_text("no folder")
-    assert look_up(kind) == []
+    assert list(look_up(kind)) == []

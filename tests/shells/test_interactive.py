@@ -10,13 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.shells.interactive import FILES, fish_quoted, interactive
+from netsandbox.shells.interactive import FILES, fish_quoted, interactive, title
 from tests.rig.completing import needs
 
 
-@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/dash", "/usr/bin/tcsh", "nu", "/opt/bash/elvish", "/bin/rbash"])
+@pytest.mark.parametrize("shell", ["/usr/bin/tcsh", "nu", "/opt/bash/elvish", "/bin/rbash"])
 def test_another_shell_is_started_as_it_is(shell: str) -> None:
     assert interactive(shell, {"ZDOTDIR": "/somewhere"}) == ([shell], ())
+
+
+def test_dash_is_started_without_job_control_whatever_its_name_is(tmp_path: Path) -> None:
+    link = tmp_path / "sh"
+    (tmp_path / "dash").write_text("")
+    link.symlink_to(tmp_path / "dash")
+    assert interactive(str(link), {}) == ([str(link), "+m"], ())
 
 
 def test_bash_reads_our_file_instead_of_the_users() -> None:
@@ -60,3 +67,15 @@ def test_fish_reads_a_quoted_word_as_it_was(text: str) -> None:
         check=True,
     )
     assert (told.stdout, told.stderr) == (text, "")
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "tmux-256color", "alacritty"])
+def test_the_title_is_the_mode_and_is_restored(term: str) -> None:
+    assert title("filtered", term) == ("\x1b[22;2t\x1b]2;[sandbox:filtered]\x07", "\x1b[23;2t")
+
+
+@pytest.mark.parametrize(
+    ("mode", "term"), [("filtered", "dumb"), ("filtered", "linux"), ("x\x07y", "xterm"), ("", "xterm")]
+)
+def test_no_other_terminal_gets_a_title_and_no_other_text_is_one(mode: str, term: str) -> None:
+    assert title(mode, term) == ("", "")

@@ -28,10 +28,13 @@ WORDS = st.lists(
         (["-b", "=", "x", ""], NOTHING_ELSE, ["profiles-1"]),
         (["--config", "x"], PATHS, []),
         (["--", ""], ANOTHER, []),
+        (["profiles-1", "--na"], NOTHING_ELSE, ["--name"]),
+        (["cat", "--na"], PATHS, []),
+        (["--quiet", "cat", ""], PATHS, []),
     ],
 )
 def test_options_and_values(words: list[str], also: str, offered: list[str]) -> None:
-    offer = later_word(RUN, words, lambda kind: [f"{kind}-1"])
+    offer = later_word(RUN, words, lambda kind: {f"{kind}-1": ""})
     assert (offer.also, [word for word, _ in offer.words]) == (also, offered)
 
 
@@ -47,15 +50,15 @@ def test_options_and_values(words: list[str], also: str, offered: list[str]) -> 
 )
 def test_a_value_that_may_be_left_out_follows_its_equals_sign(words: list[str], also: str, offered: list[str]) -> None:
     option = Option("overlay", OPTIONAL, "", "DIR", "a copy", FILES)
-    offer = later_word(copy_with(RUN, options=(option,)), words, lambda kind: [f"{kind}-1"])
+    offer = later_word(copy_with(RUN, options=(option,)), words, lambda kind: {f"{kind}-1": ""})
     assert (offer.also, [word for word, _ in offer.words]) == (also, offered)
 
 
 def test_a_log_has_a_path_too() -> None:
-    offer = later_word(AUDIT, ["show", ""], lambda kind: [f"{kind}-1"])
-    assert offer.lines() == [PATHS, "logs-1\t"]
-    assert later_word(AUDIT, ["verify", ""], lambda kind: ["x"]).lines() == [NOTHING_ELSE]
-    assert later_word(STOP, ["--", ""], lambda kind: ["x"]).also == NOTHING_ELSE
+    offer = later_word(AUDIT, ["show", ""], lambda kind: {f"{kind}-1": "a log"})
+    assert offer.lines() == [PATHS, "logs-1\ta log"]
+    assert later_word(AUDIT, ["verify", ""], lambda kind: {"x": ""}).lines() == [NOTHING_ELSE]
+    assert later_word(STOP, ["--", ""], lambda kind: {"x": ""}).also == NOTHING_ELSE
 
 
 def test_commands_are_offered_with_what_they_do() -> None:
@@ -65,6 +68,6 @@ def test_commands_are_offered_with_what_they_do() -> None:
 
 @given(st.sampled_from(COMMANDS), WORDS)
 def test_whatever_is_typed_only_what_fits_is_offered(command: object, words: list[str]) -> None:
-    offer = later_word(command, words, lambda kind: ["plain"])  # type: ignore[arg-type]
+    offer = later_word(command, words, lambda kind: {"plain": "what it is"})  # type: ignore[arg-type]
     assert all(word.startswith(words[-1]) or words[-1] == "=" for word, _ in offer.words)
     assert all("\n" not in line for line in offer.lines())

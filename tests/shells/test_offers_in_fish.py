@@ -54,6 +54,16 @@ def test_it_offers_what_can_stand_there(desk: Fish, line: str, offered: list[str
     assert desk.complete(line) == offered
 
 
+def test_what_fish_reads_in_manual_pages_is_not_offered(desk: Fish, tmp_path: Path) -> None:
+    generated = tmp_path / "data" / "fish" / "generated_completions" / "netsandbox.fish"
+    generated.parent.mkdir(parents=True)
+    generated.write_text("complete -c netsandbox -l quite -d 'of the manual'\n")
+    there, question = f"set -g fish_complete_path {generated.parent}", "complete -C 'netsandbox run --qui'"
+    shell = (needs("fish"), "--no-config", "-c")
+    assert desk.run(*shell, f"{there}; {question}") == ["--quite\tof the manual"], "the twin: without our script it is"
+    assert desk.run(*shell, f"{there}; source ./script; {question}") == ["--quiet\tsay nothing"]
+
+
 def test_options_are_told_with_their_help(desk: Fish) -> None:
     told = desk.run(needs("fish"), "--no-config", "-c", "source ./script; complete -C 'netsandbox run --allow'")
     assert told == ["--allow-domain\tlet `this` $(through): [now]"]

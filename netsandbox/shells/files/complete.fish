@@ -12,4 +12,8 @@ function __netsandbox_offers
     string match -r '^[a-zA-Z0-9._+=-]+\t.*$' -- $lines[2..-1]
 end
 
+# fish also offers what it reads in manual pages (`fish_update_completions`). It does so at the first use and adds that to
+# ours, so a first use comes before.
+complete -C 'netsandbox ' >/dev/null
+complete -c netsandbox -e
 complete -c netsandbox -f -a '(__netsandbox_offers)'

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_portmap.localhost_settings import ENGINES, STRATEGIES, LocalhostSettings
+from netsandbox_portmap.localhost_settings import ENGINES, STRATEGIES, HostPort, LocalhostSettings
 
 from netsandbox.cli.run import OPTIONS
 from netsandbox.cli.run_options import LOCALHOST_OPTIONS, localhost_of
@@ -33,6 +33,8 @@ def test_everything_that_can_be_said() -> None:
         "--publish=8080:9000",
         "--connect-host=6379",
         "--connect-host=5432",
+        "--gateway-port=8000",
+        "--keep-host",
         "--network-strategy=fail",
         "--rewrite-engine=preload",
         "--listening-base-port=31000",
@@ -48,7 +50,9 @@ def test_everything_that_can_be_said() -> None:
         "device": "127.0.0.2",
         "pool": LocalhostSettings().pool,
         "publish": ((3000, None), (8080, 9000)),
-        "connect_host": (5432, 6379),
+        "connect_host": (HostPort(5432), HostPort(6379)),
+        "gateway_port": 8000,
+        "keep_host": True,
     }
 
 
@@ -72,7 +76,9 @@ FILE: dict[str, Any] = {
     "device": "127.0.0.2",
     "pool": (30000, 31999),
     "publish": ((3000, None), (8080, 9000)),
-    "connect_host": (5432,),
+    "connect_host": (HostPort(5432),),
+    "gateway_port": 7878,
+    "keep_host": False,
 }
 
 
@@ -93,11 +99,16 @@ def test_the_file_holds_where_the_line_says_nothing() -> None:
         (["--publish=4000"], {"publish": ((3000, None), (8080, 9000), (4000, None))}),
         (["--publish=8080:9001"], {"publish": ((3000, None), (8080, 9001))}),
         (["--publish=8080"], {"publish": ((3000, None), (8080, None))}),
-        (["--connect-host=80", "--connect-host=9"], {"connect_host": (9, 80, 5432)}),
+        (["--connect-host=80", "--connect-host=9"], {"connect_host": (HostPort(9), HostPort(80), HostPort(5432))}),
     ],
 )
 def test_the_line_wins_over_the_file_and_lists_add_up(words: list[str], changed: dict[str, Any]) -> None:
     assert vars(read(*words, **FILE)) == {**FILE, **changed}
+
+
+def test_where_line_and_file_name_the_same_port_inside_the_line_wins() -> None:
+    assert read("--connect-host=5432:6432", **FILE).connect_host == (HostPort(5432, 6432),)
+    assert read("--connect-host=db:5432", **FILE).connect_host == (HostPort(5432, session="db"),)
 
 
 def test_a_file_that_publishes_none_can_be_overruled_for_one() -> None:
@@ -117,8 +128,11 @@ def test_a_file_that_publishes_none_can_be_overruled_for_one() -> None:
         (["--publish=:3000"], "no number"),
         (["--publish=127.0.0.1:3000"], "no number"),
         (["--publish=3000-3010"], "no number"),
-        (["--connect-host=localhost:5432"], "no number"),
+        (["--connect-host=localhost:5432"], "no port to reach"),
         (["--connect-host=0"], "no number"),
+        (["--connect-host=db:70000"], "no number"),
+        (["--connect-host=5432:6432", "--connect-host=5432"], "named twice"),
+        (["--connect-host=53:5353"], "write --connect-host PORT:5353"),
         (["--connect-host=53"], "a door of ours"),
         (["--network-strategy=none"], "use one of isolate, fail"),
         (["--rewrite-engine=ebpf"], "use one of kernel, preload"),
@@ -149,7 +163,7 @@ def test_line_and_file_together_must_fit_too() -> None:
         (["--rewrite-engine=preload"], {"strategy": "isolate"}),
         (["--network-strategy=isolate"], {"strategy": "fail", "engine": "preload"}),
         (["--publish=4000:9000"], {"publish": ((3000, 9000),)}),
-        (["--connect-host=9"], {"connect_host": tuple(range(2000, 2024))}),
+        (["--connect-host=9"], {"connect_host": tuple(map(HostPort, range(2000, 2024)))}),
     ):
         with pytest.raises(UsageError):
             read(*words, **file)
@@ -166,7 +180,9 @@ def test_a_file_whose_parts_do_not_fit_is_refused_without_an_option() -> None:
             st.sampled_from([option.name for option in LOCALHOST_OPTIONS if option.name != "no-publish"]),
             st.one_of(
                 st.text(max_size=8),
-                st.sampled_from([*STRATEGIES, *ENGINES, "127.0.0.2", "3000:9000", "3000:", "\0", "\ud800"]),
+                st.sampled_from(
+                    [*STRATEGIES, *ENGINES, "127.0.0.2", "3000:9000", "db:3000", "1:db:3000", "3000:", "\0", "\ud800"]
+                ),
                 st.integers(-1, 70000).map(str),
             ),
         ),
@@ -183,7 +199,7 @@ def test_any_values_become_settings_in_bounds_or_one_printable_line(said: list[t
     else:
         assert found.strategy in STRATEGIES
         assert found.base is None or 1024 <= found.base <= 65535
-        assert all(0 < port < 65536 for port in found.connect_host)
+        assert all(0 < port < 65536 for door in found.connect_host for port in (door.inside, door.reached))
         assert all(0 < port < 65536 for pair in found.publish or () for port in pair if port is not None)
     assert message.isprintable()
 
@@ -191,6 +207,7 @@ def test_any_values_become_settings_in_bounds_or_one_printable_line(said: list[t
 def test_a_value_is_given_once_and_lists_are_lists() -> None:
     kinds = {option.name: option.kind for option in LOCALHOST_OPTIONS}
     assert [name for name, kind in kinds.items() if kind == VALUE] == [
+        "gateway-port",
         "network-strategy",
         "rewrite-engine",
         "listening-base-port",
