@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from netsandbox.doctor import judgement
-from netsandbox.doctor.jail import Finding, Probes, prove, run_in_session, run_with
+from netsandbox.doctor.jail import Finding, Probes, linux_probes, prove, run_in_session, run_with
 from netsandbox.doctor.judgement import FAILED, OK, Judgement
 from netsandbox.doctor.probe import REFUSED, UNCHANGED, Absent, Evidence, Probe, refused
 from netsandbox.doctor.scene import MARK, Scene
@@ -29,9 +30,13 @@ MAX_FILES = 128
 CONTROLS = ("/dev/kmsg", "/dev/fuse", "/dev/kvm", "/dev/vsock")  # devices of the host; the first that we may open
 
 
-def prove_linux() -> list[Finding]:
-    """The findings of both sessions."""
-    return [*prove(run=run_open), *prove(lambda scene, chosen: Policy(), run_closed, probes=file_probes)]
+def prove_linux(backend: str = "namespaces", probes: Callable[[Scene], Probes] = linux_probes) -> list[Finding]:
+    """The findings of both sessions. *probes* are those of the one with open files."""
+    closed = partial(run_closed, backend=backend)
+    return [
+        *prove(run=partial(run_open, backend=backend), probes=probes),
+        *prove(lambda scene, chosen: Policy(), closed, probes=file_probes),
+    ]
 
 
 def file_probes(scene: Scene) -> Probes:
@@ -96,37 +101,38 @@ def _is_marked(path: str) -> bool:
         return MARK in file.read()
 
 
-def run_closed(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:
+def run_closed(scene: Scene, policy: Policy, command: list[str], output: int, backend: str | None = None) -> str | None:
     """Run in the scene's project and home. Our package is shown, which may lie anywhere."""
     rules = FileRules((PathRule(PACKAGE, "doctor"),))
-    here, ended = os.getcwd(), threading.Event()
+    ended = threading.Event()
     host = threading.Thread(target=_replace_secret, args=(scene, ended))
     host.start()
     try:
-        os.chdir(scene.work)
-        with _home_of(scene):
-            settings = RunSettings(name="doctor", files=rules, limits=(("files", MAX_FILES),))
+        with _folders_of(scene):
+            settings = RunSettings(name="doctor", files=rules, limits=(("files", MAX_FILES),), backend=backend)
             return run_with(settings, policy, command, output)
     finally:
         ended.set()
         host.join()
-        os.chdir(here)
 
 
-def run_open(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:
-    with _home_of(scene):
-        return run_in_session(scene, policy, command, output)
+def run_open(scene: Scene, policy: Policy, command: list[str], output: int, backend: str | None = None) -> str | None:
+    with _folders_of(scene):
+        return run_in_session(scene, policy, command, output, backend)
 
 
 @contextmanager
-def _home_of(scene: Scene) -> Iterator[None]:
-    """A session notes in the home that it ran; one of the doctor must not count."""
-    known = os.environ.get("HOME")
+def _folders_of(scene: Scene) -> Iterator[None]:
+    """A session notes in the home that it ran; one of the doctor must not count. Nor may it matter where the doctor was
+    started: a backend refuses a working folder that netsandbox itself is installed in."""
+    known, here = os.environ.get("HOME"), os.getcwd()
     os.makedirs(_home(scene), exist_ok=True)
     os.environ["HOME"] = _home(scene)
+    os.chdir(scene.work)
     try:
         yield
     finally:
+        os.chdir(here)
         if known is None:
             del os.environ["HOME"]
         else:

@@ -11,7 +11,7 @@ from typing import Any
 
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-from netsandbox.api import Sandbox
+from netsandbox.api.sandbox import Sandbox
 from netsandbox.audit.reader import read_records
 from netsandbox.doctor.judgement import FAILED, SKIPPED, Answer
 from netsandbox.doctor.linux_probes import boundary_probes
@@ -49,7 +49,10 @@ def strict_policy(scene: Scene, chosen: Probes) -> Policy:
 
 
 def run_settings(
-    scene: Scene, localhost: LocalhostSettings | None = None, files: FileRules | None = None
+    scene: Scene,
+    localhost: LocalhostSettings | None = None,
+    files: FileRules | None = None,
+    backend: str | None = None,
 ) -> RunSettings:
     """Files are open: what is hidden would prove nothing about the network."""
     upstream = ((scene.upstream.address, scene.upstream.port),)
@@ -58,12 +61,16 @@ def run_settings(
         name="doctor",
         localhost=localhost or LocalhostSettings(),
         files=files or FileRules(mode=OPEN),
+        own_command=True,
+        backend=backend,
     )
 
 
-def run_in_session(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:
+def run_in_session(
+    scene: Scene, policy: Policy, command: list[str], output: int, backend: str | None = None
+) -> str | None:
     """The path of the session's log."""
-    return run_with(run_settings(scene), policy, command, output)
+    return run_with(run_settings(scene, backend=backend), policy, command, output)
 
 
 def run_with(settings: RunSettings, policy: Policy, command: list[str], output: int) -> str | None:

@@ -14,37 +14,45 @@ import sys
 import tempfile
 from collections.abc import Callable
 
+from netsandbox.backends.linux.cgroup import ADVICE, FILES, Cgroup, find_cgroup
+from netsandbox.backends.linux.process_rules import is_exempt
+from netsandbox.backends.linux.seccomp import syscall_table
 from netsandbox.backends.namespaces import plan
-from netsandbox.backends.namespaces.cgroup import ADVICE, FILES, Cgroup, find_cgroup
 from netsandbox.backends.namespaces.diagnosis import explain_failure
 from netsandbox.backends.namespaces.launch import HELPER
-from netsandbox.backends.namespaces.process_rules import is_exempt
-from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check, state_directory
-from netsandbox.errors import NetsandboxError
+from netsandbox.doctor.helper_trial import helper_failure
+from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.session.inspection import import_folders
 
 SIGNAL_SCOPE_ABI = 6
+NAMESPACES = ("user namespaces", "private /proc", "network namespace", "nftables tproxy")
 LEAST_KERNEL = (5, 12)  # mount_setattr(2); everything else is older
 REINSTALL = "reinstall netsandbox with a C compiler at hand"
 
 
-def checks() -> list[Check]:
-    """Every check. Forks, so call it before any thread is started."""
-    machine = os.uname().machine
+def shared_checks() -> list[Check]:
+    """What every backend of Linux needs or uses."""
     return [
-        kernel_version(os.uname().release),
-        architecture(machine),
-        helper(HELPER),
-        *namespaces(),
-        seccomp(seccomp_notification(machine)),
-        ipv6(ipv6_sockets()),
+        architecture(os.uname().machine),
         state_directory(),
         splice(present=hasattr(os, "splice")),
-        landlock(landlock_abi()),
-        overlay(trial(_mount_overlay)),
-        link_mount(trial(_mount_link)),
+        inspection(),
         limits(find_cgroup("doctor", tuple((name, 1) for name in FILES))),
         launcher(os.path.join(os.path.dirname(sys.executable), "netsandbox")),
+    ]
+
+
+def checks() -> list[Check]:
+    """Every check of the backend `namespaces`. Forks, so call it before any thread is started."""
+    return [
+        kernel_version(os.uname().release),
+        helper(HELPER),
+        *namespaces(),
+        seccomp(seccomp_notification(os.uname().machine)),
+        ipv6(ipv6_sockets()),
+        landlock(landlock_abi()),
+        *mounts(),
     ]
 
 
@@ -72,13 +80,16 @@ def helper(path: str) -> Check:
 
 def namespaces() -> list[Check]:
     """A feature that depends on a missing one is not tried, so that one cause has one remedy."""
-    found = [by_error("user namespaces", user_namespace(), "creating namespaces")]
+    number = user_namespace()
+    if number and helper_failure() is None:
+        return [Check(name, OK, "can be made by the helper alone") for name in NAMESPACES]
+    found = [by_error(NAMESPACES[0], number, "creating namespaces")]
     for name, try_feature, step in (
-        ("private /proc", private_proc, "/proc"),
-        ("network namespace", network_namespace, "creating namespaces"),
-        ("nftables tproxy", transparent_capture, "nftables"),
+        (NAMESPACES[1], private_proc, "/proc"),
+        (NAMESPACES[2], network_namespace, "creating namespaces"),
+        (NAMESPACES[3], transparent_capture, "nftables"),
     ):
-        needed = found[2 if name == "nftables tproxy" else 0]
+        needed = found[2 if name == NAMESPACES[3] else 0]
         if needed.status == OK:
             found.append(by_error(name, try_feature(), step))
         else:
@@ -112,11 +123,28 @@ def splice(*, present: bool) -> Check:
     return Check("splice", NOTE, "bytes are relayed by copying", "a Python with os.splice is faster")
 
 
+def inspection() -> Check:
+    """Whether the engine for requests is installed, in a version that was tested with it."""
+    try:
+        import_folders()
+    except UsageError as error:
+        found, _, remedy = str(error).partition("; ")
+        return Check("inspection", NOTE, found, f"{remedy}, for rules for requests and secrets")
+    return Check("inspection", OK, "mitmproxy is installed")
+
+
 def landlock(abi: int) -> Check:
     if abi >= SIGNAL_SCOPE_ABI:
         return Check("Landlock", OK, f"ABI {abi}; signals end at the session's border")
     remedy = "nothing to do; Linux 6.12 with lsm=landlock,… has it"
     return Check("Landlock", NOTE, f"ABI {abi}, without signal scopes; `kill 0` is refused instead", remedy)
+
+
+def mounts() -> list[Check]:
+    """Tried by this process, which may be forbidden what the helper is allowed."""
+    if user_namespace():
+        return [Check(name, UNTRIED, "this process can make no user namespace") for name in ("overlay", "link mounts")]
+    return [overlay(trial(_mount_overlay)), link_mount(trial(_mount_link))]
 
 
 def overlay(number: int) -> Check:

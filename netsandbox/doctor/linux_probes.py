@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from netsandbox.audit.verify import verify
-from netsandbox.backends.namespaces.seccomp import syscall_table
+from netsandbox.backends.linux.seccomp import syscall_table
 from netsandbox.doctor import judgement
 from netsandbox.doctor.probe import SILENCE, UNCHANGED, Absent, Probe, refused
 from netsandbox.doctor.scene import MARK, Scene

@@ -30,6 +30,7 @@ from netsandbox.doctor.network_probes import (
     unix_paths,
 )
 from netsandbox.doctor.probe import REACHED, SILENCE, UNCHANGED, Absent, Probe, refused
+from netsandbox.doctor.process_probes import process_probes
 from netsandbox.doctor.scene import CONTROL_NAME, MARK, Scene
 from netsandbox.doctor.servers import Control
 from netsandbox.policy.file_rules import FileRules, PathRule
@@ -123,18 +124,8 @@ def _sockets() -> list[Probe | Absent]:
 
 
 def _processes(scene: Scene) -> list[Probe | Absent]:
-    """The other process is signalled last, because it may not survive that."""
-    other_process = scene.other_process()
     return [
-        refused("read-process", "read-environment", pid=other_process.pid),
-        refused("trace-process", "trace-process", pid=other_process.pid),
-        Probe(
-            "signal-process",
-            SILENCE,
-            "end-process",
-            {"pid": other_process.pid},
-            lambda seen: judgement.spared(seen.answer, ended=other_process.was_ended),
-        ),
+        *process_probes(scene),
         Probe(
             "signal-host",
             SILENCE,

@@ -12,36 +12,89 @@ HEADINGS = ("probe", "expected", "what happened", "")
 
 
 @frozen
-class Report:
-    """`unproven` is the reason why no probe ran; None if they ran."""
+class BackendReport:
+    """`checks` are those of this backend alone. `unproven` is the reason why no probe ran; None if they ran."""
 
-    machine: list[Check]
+    name: str
+    checks: list[Check]
     jail: list[Finding]
     unproven: str | None = None
 
     @property
+    def can_run(self) -> bool:
+        return not _missing(self.checks)
+
+    @property
     def ok(self) -> bool:
         """True if nothing needed is missing and every tried probe holds. Without probes nothing is proven."""
-        lacking = any(check.status == MISSING for check in self.machine)
         holding = all(finding.status in judgement.HOLDING for finding in self.jail)
-        return not lacking and bool(self.jail) and holding and self.unproven is None
+        return self.can_run and bool(self.jail) and holding and self.unproven is None
+
+
+@frozen
+class Report:
+    """`machine` are the checks that concern every backend; `backends` are in the order in which sessions try them."""
+
+    machine: list[Check]
+    backends: list[BackendReport]
+
+    @property
+    def ok(self) -> bool:
+        """One backend is proven, and each other is too, or lacks something and so cannot run here."""
+        sound = all(each.ok or not each.can_run for each in self.backends)
+        return not _missing(self.machine) and sound and any(each.ok for each in self.backends)
+
+
+def _missing(checks: list[Check]) -> int:
+    return sum(check.status == MISSING for check in checks)
 
 
 def as_json(report: Report) -> dict[str, object]:
+    """`backend` of a row is null for a check that concerns all."""
     return {
         "v": 1,
         "ok": report.ok,
-        "machine": [vars(check) for check in report.machine],
-        "jail": [vars(finding) for finding in report.jail],
-        "unproven": report.unproven,
+        "backends": [
+            {"backend": each.name, "ok": each.ok, "can_run": each.can_run, "unproven": each.unproven}
+            for each in report.backends
+        ],
+        "machine": [
+            *({**vars(check), "backend": None} for check in report.machine),
+            *({**vars(check), "backend": each.name} for each in report.backends for check in each.checks),
+        ],
+        "jail": [{**vars(finding), "backend": each.name} for each in report.backends for finding in each.jail],
+        "unproven": None if any(each.jail for each in report.backends) else _reasons(report),
     }
 
 
+def _reasons(report: Report) -> str:
+    return "; ".join(f"{each.name}: {each.unproven}" for each in report.backends if each.unproven is not None)
+
+
 def lines(report: Report) -> list[str]:
-    return ["This machine", *_machine_lines(report.machine), "", *_jail_lines(report), "", _sum(report)]
+    rows = [*_first_lines(report), "This machine", *_check_lines(report.machine)]
+    for each in report.backends:
+        rows += ["", f"The backend {each.name}", *_check_lines(each.checks), "", *_jail_lines(each)]
+    return [
+        *rows,
+        "",
+        *(_sum(each, several=len(report.backends) > 1) for each in report.backends),
+        *_last_lines(report),
+    ]
 
 
-def _machine_lines(checks: list[Check]) -> list[str]:
+def _first_lines(report: Report) -> list[str]:
+    """A backend that a session would prefer and does not get is said before anything else."""
+    first = report.backends[0]
+    used = next((each.name for each in report.backends if each.ok), None)
+    if first.can_run or used is None:
+        return []
+    lacking = ", ".join(check.name for check in first.checks if check.status == MISSING)
+    weaker = f"Sessions use {used}; its notes say what is weaker."
+    return [f"The backend {first.name} cannot run here: {lacking} missing. {weaker}", ""]
+
+
+def _check_lines(checks: list[Check]) -> list[str]:
     rows = []
     for check in checks:
         rows.append(f"  {check.name:<20} {printable(check.found)}  {check.status}")
@@ -50,7 +103,7 @@ def _machine_lines(checks: list[Check]) -> list[str]:
     return rows
 
 
-def _jail_lines(report: Report) -> list[str]:
+def _jail_lines(report: BackendReport) -> list[str]:
     if report.unproven is not None:
         return [f"The jail was not proven: {printable(report.unproven)}"]
     rows = [HEADINGS, *((each.probe, each.expected, printable(each.happened), each.status) for each in report.jail)]
@@ -63,18 +116,29 @@ def _padded(row: tuple[str, str, str, str], widths: list[int]) -> list[str]:
     return [*(text.ljust(width) for text, width in zip(row[:3], widths, strict=True)), row[3]]
 
 
-def _sum(report: Report) -> str:
-    counts = dict.fromkeys((judgement.OK, judgement.LEAK, judgement.FAILED, judgement.SKIPPED), 0)
+def _sum(report: BackendReport, *, several: bool) -> str:
+    return f"{report.name}: {_summary(report)}" if several else _summary(report)
+
+
+def _summary(report: BackendReport) -> str:
+    counts = dict.fromkeys((judgement.OK, judgement.LEAK, judgement.FAILED, judgement.SKIPPED, judgement.NOTE), 0)
     for finding in report.jail:
         counts[finding.status] += 1
-    missing = sum(check.status == MISSING for check in report.machine)
     if report.ok:
         skipped = f", {counts[judgement.SKIPPED]} cannot be tried here" if counts[judgement.SKIPPED] else ""
-        return f"The jail holds: {counts[judgement.OK]} probes{skipped}."
+        notes = f", {counts[judgement.NOTE]} are weaker by design" if counts[judgement.NOTE] else ""
+        return f"The jail holds: {counts[judgement.OK]} probes{notes}{skipped}."
     if counts[judgement.LEAK]:
         return f"THE JAIL LEAKS: {counts[judgement.LEAK]} probes got out. Do not rely on it; please report this table."
-    if missing:
-        return f"{missing} needed things are missing; no session runs here until that is fixed."
+    if missing := _missing(report.checks):
+        return f"{missing} needed things are missing; no session of it runs here until that is fixed."
+    if report.unproven is not None:
+        return f"Not proven: {printable(report.unproven)}"
     return (
         f"Not proven: {counts[judgement.FAILED]} probes failed. Run it again; if that stays, please report this table."
     )
+
+
+def _last_lines(report: Report) -> list[str]:
+    missing = _missing(report.machine)
+    return [f"{missing} needed things are missing; no session runs here until that is fixed."] if missing else []

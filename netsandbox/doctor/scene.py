@@ -23,6 +23,7 @@ MARK = "netsandbox-doctor-was-here"
 STATE = "XDG_STATE_HOME"
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 PREFIX = "netsandbox-doctor-"
+SOCKETS = "s"  # a folder apart from the state directory: a session may be forbidden to make files beside that
 MAX_SOCKET_PATH = 103 if IS_MACOS else 107  # of a Unix socket, without its NUL
 
 
@@ -32,6 +33,7 @@ class Scene:
     def __init__(self) -> None:
         self._closers: list[Callable[[], None]] = []
         self.directory = make_directory(tempfile.gettempdir())
+        os.mkdir(os.path.join(self.directory, SOCKETS))
         self._closers.append(lambda: shutil.rmtree(self.directory, ignore_errors=True))
         try:
             self._build()
@@ -79,16 +81,16 @@ class Scene:
     @property
     def ready(self) -> str:
         """The file by which the probe requests the late socket."""
-        return os.path.join(self.directory, "ready")
+        return os.path.join(self.directory, SOCKETS, "ready")
 
     @property
     def late_path(self) -> str:
-        return os.path.join(self.directory, "late.sock")
+        return os.path.join(self.directory, SOCKETS, "late.sock")
 
     @property
     def served_path(self) -> str:
         """Where the probe makes a server, which nobody outside may reach."""
-        return os.path.join(self.directory, "own.sock")
+        return os.path.join(self.directory, SOCKETS, "own.sock")
 
     @property
     def forged(self) -> str:
@@ -102,8 +104,8 @@ class Scene:
         return self._canary(_family(address), socket.SOCK_DGRAM, address)
 
     def unix(self, name: str, kind: int = socket.SOCK_STREAM) -> Canary:
-        """A socket in the scene's directory; a name that begins with NUL is abstract."""
-        path = name if name.startswith("\0") else os.path.join(self.directory, name)
+        """A socket in a folder of the scene; a name that begins with NUL is abstract."""
+        path = name if name.startswith("\0") else os.path.join(self.directory, SOCKETS, name)
         return self._canary(socket.AF_UNIX, kind, path)
 
     def other_process(self) -> OtherProcess:
@@ -203,7 +205,7 @@ def _restore_handler(before: _Handler) -> None:
 
 def make_directory(parent: str) -> str:
     """A private directory in *parent*, or in /tmp where the path of a unix socket would get too long (unix(7))."""
-    room = MAX_SOCKET_PATH - len(os.fsencode(os.path.join(parent, PREFIX + 8 * "x", "datagrams.sock")))
+    room = MAX_SOCKET_PATH - len(os.fsencode(os.path.join(parent, PREFIX + 8 * "x", SOCKETS, "datagrams.sock")))
     return tempfile.mkdtemp(prefix=PREFIX, dir=parent if room >= 0 else "/tmp")  # noqa: S108 (mkdtemp makes it private)
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from netsandbox.api.sandbox import Sandbox
 from netsandbox.doctor import jail
 from netsandbox.doctor.jail import prove, read_answers, strict_policy
 from netsandbox.doctor.judgement import FAILED, LEAK, OK, Answer
 from netsandbox.doctor.probe import Absent, Evidence, Probe
 from netsandbox.doctor.scene import Scene
 from netsandbox.errors import HostError
+from netsandbox.policy.file_rules import OPEN, FileRules
 from netsandbox.policy.policy import Policy
+from netsandbox.runtime.written_folders import EVERYWHERE, is_written
+from netsandbox.settings import RunSettings
 
 # What any account reaches on any Linux when nothing holds it back. Not those that would send packets away from here.
 UNJAILED = {
@@ -40,6 +47,18 @@ def without_jail(scene: Scene, policy: Policy, command: list[str], output: int) 
     return None
 
 
+@pytest.fixture
+def own_group() -> Iterator[None]:
+    """A process group of this process alone: other workers of this run may be counting the group's signals."""
+    before = os.getpgid(0)
+    if os.getsid(0) != os.getpid():  # a leader has a group already, and cannot leave it
+        os.setpgid(0, 0)
+    yield
+    if os.getpgid(0) != before:
+        os.setpgid(0, before)
+
+
+@pytest.mark.usefixtures("own_group")
 def test_without_a_jail_the_probes_report_leaks():
     findings = {each.probe: each.status for each in prove(run=without_jail, wanted=UNJAILED.__contains__)}
     assert findings == dict.fromkeys(UNJAILED, LEAK)
@@ -62,6 +81,24 @@ def test_a_policy_with_holes_is_found_out():
     if findings["tcp-host"] == "skipped":
         findings["tcp-host"] = LEAK
     assert findings == {**dict.fromkeys(wanted, OK), **dict.fromkeys(holes, LEAK)}
+
+
+@pytest.mark.usefixtures("user_namespaces")
+def test_the_session_s_own_processes_are_no_leak():
+    """Beside the probe there are the first process and the one that starts commands of `exec`."""
+    assert [each.status for each in prove(wanted="host-processes".__eq__)] == [OK]
+
+
+@pytest.mark.usefixtures("user_namespaces")
+def test_what_the_probes_could_write_stays_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their session is open, and every toolchain that the user installs later would be distrusted."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    prove(wanted="control-name".__eq__)
+    assert not is_written(EVERYWHERE)
+    other = RunSettings(files=FileRules(mode=OPEN))
+    with Sandbox(Policy(), other) as box:
+        box.run(["true"])
+    assert is_written(EVERYWHERE)
 
 
 @pytest.mark.usefixtures("user_namespaces")

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces.cgroup import Cgroup
+from netsandbox.backends.linux.cgroup import Cgroup
 from netsandbox.doctor import linux_checks as machine
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check
 from netsandbox.doctor.linux_checks import LIBC, STRANGE, checked, error_numbers, trial
+from netsandbox.session import inspection
 
 
 @pytest.mark.parametrize(
@@ -69,6 +70,14 @@ def test_what_is_optional_is_a_note():
     assert machine.landlock(6) == Check("Landlock", OK, "ABI 6; signals end at the session's border")
 
 
+def test_without_mitmproxy_inspection_is_a_note_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert machine.inspection().status == OK
+    monkeypatch.setattr(inspection, "version_in", lambda folders: None)
+    found = machine.inspection()
+    assert (found.status, found.found) == (NOTE, "inspection needs mitmproxy, which is not installed here")
+    assert found.remedy == "run pip install 'netsandbox[inspect]', for rules for requests and secrets"
+
+
 def test_seccomp_and_ipv6_are_needed():
     assert machine.seccomp(errno.EINVAL).status == MISSING
     assert machine.ipv6(errno.EAFNOSUPPORT).status == MISSING
@@ -89,9 +98,18 @@ def test_netlink_acknowledgements_are_read_to_the_last():
 def test_one_cause_has_one_remedy(monkeypatch):
     """Attack 134: what stands on something missing is not tried, and sends nobody looking for other switches."""
     monkeypatch.setattr(machine, "user_namespace", lambda: errno.EPERM)
+    monkeypatch.setattr(machine, "helper_failure", lambda: "creating namespaces failed")
     checks = machine.namespaces()
     assert [check.status for check in checks] == [MISSING, UNTRIED, UNTRIED, UNTRIED]
     assert [check.remedy for check in checks[1:]] == [None, None, None]
+
+
+@pytest.mark.usefixtures("user_namespaces")
+def test_what_only_the_helper_may_make_is_there(monkeypatch):
+    """An AppArmor profile names the helper, not this process. The helper is tried for real."""
+    monkeypatch.setattr(machine, "user_namespace", lambda: errno.EACCES)
+    assert machine.namespaces() == [Check(name, OK, "can be made by the helper alone") for name in machine.NAMESPACES]
+    assert [check.status for check in machine.mounts()] == [UNTRIED, UNTRIED]
 
 
 def test_without_a_network_namespace_the_rules_are_not_tried(monkeypatch):

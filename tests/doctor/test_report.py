@@ -1,4 +1,4 @@
-"""The table and the JSON say the same, and one leak or one missing thing turns the whole answer."""
+"""The table and the JSON say the same, and one leak turns the whole answer. A backend that cannot run does not."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ import json
 
 import pytest
 
-from netsandbox.doctor.examine import examine
 from netsandbox.doctor.jail import Finding
 from netsandbox.doctor.linux_checks import Check
-from netsandbox.doctor.report import Report, as_json, lines
+from netsandbox.doctor.report import BackendReport, Report, as_json, lines
 
+SHARED = Check("architecture", "ok", "x86_64")
+NOWHERE = Check("state directory", "MISSING", "unknown", "set XDG_STATE_HOME to a directory of yours")
 WELL = Check("kernel", "ok", "Linux 6.1")
 LACKING = Check("user namespaces", "MISSING", "Operation not permitted", "as root run `sysctl -w x=1`")
 HELD = Finding("tcp-loopback", "nothing arrives", "nothing arrived; client: ECONNREFUSED", "ok")
 LEAKED = Finding("tcp-host", "nothing arrives", "the canary received 1", "LEAK")
 SKIPPED = Finding("tcp6-host", "nothing arrives", "this host has no IPv6 host address", "skipped")
+NOTED = Finding("namespaces", "all its own", "it has the host's namespaces", "note")
 FAILED = Finding("control-name", "reached", "the control received 0; client: no answer", "FAILED")
+
+
+def single(checks: list[Check], jail: list[Finding], unproven: str | None = None) -> Report:
+    return Report([SHARED], [BackendReport("namespaces", checks, jail, unproven)])
+
+
+HOLDS = BackendReport("broker", [WELL], [HELD, NOTED])
+CLOSED = BackendReport("namespaces", [LACKING], [], "user namespaces missing")
 
 
 @pytest.mark.parametrize(
@@ -24,6 +34,7 @@ FAILED = Finding("control-name", "reached", "the control received 0; client: no 
     [
         ([WELL], [HELD], True),
         ([WELL], [HELD, SKIPPED], True),
+        ([WELL], [HELD, NOTED], True),
         ([WELL], [HELD, LEAKED], False),
         ([WELL], [HELD, FAILED], False),
         ([WELL, LACKING], [HELD], False),
@@ -31,16 +42,38 @@ FAILED = Finding("control-name", "reached", "the control received 0; client: no 
     ],
 )
 def test_a_report_is_ok_only_if_machine_and_jail_are(machine, jail, ok):
-    assert Report(machine, jail).ok is ok
+    assert single(machine, jail).ok is ok
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ok"),
+    [
+        (BackendReport("namespaces", [WELL], [HELD]), HOLDS, True),
+        (CLOSED, HOLDS, True),
+        (BackendReport("namespaces", [WELL], [HELD, LEAKED]), HOLDS, False),
+        (BackendReport("namespaces", [WELL], [], "the helper is gone"), HOLDS, False),
+        (BackendReport("namespaces", [WELL], [HELD]), BackendReport("broker", [WELL], [LEAKED]), False),
+        (BackendReport("namespaces", [WELL], [HELD]), BackendReport("broker", [LACKING], [], "x missing"), True),
+        (CLOSED, BackendReport("broker", [LACKING], [], "x missing"), False),
+    ],
+)
+def test_a_backend_that_cannot_run_is_no_failure_while_another_holds(first, second, ok):
+    assert Report([SHARED], [first, second]).ok is ok
+    assert not Report([SHARED, NOWHERE], [first, second]).ok
 
 
 def test_a_jail_that_was_not_tried_is_not_proven():
-    assert not Report([WELL], [HELD], "the helper is gone").ok
+    report = single([WELL], [HELD], "the helper is gone")
+    assert not report.ok
+    assert lines(report)[-1] == "Not proven: the helper is gone"
 
 
 def test_the_table_of_a_machine_that_leaks():
-    assert lines(Report([WELL, LACKING], [HELD, LEAKED])) == [
+    assert lines(single([WELL, LACKING], [HELD, LEAKED])) == [
         "This machine",
+        "  architecture         x86_64  ok",
+        "",
+        "The backend namespaces",
         "  kernel               Linux 6.1  ok",
         "  user namespaces      Operation not permitted  MISSING",
         "                       as root run `sysctl -w x=1`",
@@ -54,14 +87,35 @@ def test_the_table_of_a_machine_that_leaks():
     ]
 
 
+def test_the_weaker_backend_is_said_first():
+    text = lines(Report([SHARED], [CLOSED, HOLDS]))
+    assert text[0] == (
+        "The backend namespaces cannot run here: user namespaces missing. "
+        "Sessions use broker; its notes say what is weaker."
+    )
+    assert text[-2:] == [
+        "namespaces: 1 needed things are missing; no session of it runs here until that is fixed.",
+        "broker: The jail holds: 1 probes, 1 are weaker by design.",
+    ]
+    assert lines(Report([SHARED], [HOLDS, CLOSED]))[0] == "This machine"
+
+
 @pytest.mark.parametrize(
     ("report", "end"),
     [
-        (Report([WELL], [HELD, SKIPPED]), "The jail holds: 1 probes, 1 cannot be tried here."),
-        (Report([WELL], [HELD]), "The jail holds: 1 probes."),
-        (Report([LACKING], [], "x"), "1 needed things are missing; no session runs here until that is fixed."),
+        (single([WELL], [HELD, SKIPPED]), "The jail holds: 1 probes, 1 cannot be tried here."),
+        (single([WELL], [HELD]), "The jail holds: 1 probes."),
+        (single([WELL], [HELD, NOTED]), "The jail holds: 1 probes, 1 are weaker by design."),
         (
-            Report([WELL], [FAILED]),
+            single([LACKING], [], "x"),
+            "1 needed things are missing; no session of it runs here until that is fixed.",
+        ),
+        (
+            Report([NOWHERE], [BackendReport("broker", [WELL], [], "state directory missing")]),
+            "1 needed things are missing; no session runs here until that is fixed.",
+        ),
+        (
+            single([WELL], [FAILED]),
             "Not proven: 1 probes failed. Run it again; if that stays, please report this table.",
         ),
     ],
@@ -72,21 +126,27 @@ def test_the_last_line_sums_it_up(report, end):
 
 def test_nothing_from_inside_can_move_the_cursor():
     hostile = Finding("x", "refused", "\x1b[2J", "ok")
-    assert "\x1b" not in "\n".join(lines(Report([WELL], [hostile])))
+    assert "\x1b" not in "\n".join(lines(single([WELL], [hostile])))
 
 
 def test_programs_read_stable_keys():
-    answer = json.loads(json.dumps(as_json(Report([LACKING], [LEAKED]))))
+    answer = json.loads(json.dumps(as_json(Report([SHARED], [CLOSED, BackendReport("broker", [], [LEAKED])]))))
     assert answer == {
         "v": 1,
         "ok": False,
+        "backends": [
+            {"backend": "namespaces", "ok": False, "can_run": False, "unproven": "user namespaces missing"},
+            {"backend": "broker", "ok": False, "can_run": True, "unproven": None},
+        ],
         "machine": [
+            {"name": "architecture", "status": "ok", "found": "x86_64", "remedy": None, "backend": None},
             {
                 "name": "user namespaces",
                 "status": "MISSING",
                 "found": "Operation not permitted",
                 "remedy": "as root run `sysctl -w x=1`",
-            }
+                "backend": "namespaces",
+            },
         ],
         "jail": [
             {
@@ -94,25 +154,9 @@ def test_programs_read_stable_keys():
                 "expected": "nothing arrives",
                 "happened": "the canary received 1",
                 "status": "LEAK",
+                "backend": "broker",
             }
         ],
         "unproven": None,
     }
-
-
-def test_what_is_missing_is_not_tried(monkeypatch):
-    monkeypatch.setattr("netsandbox.doctor.linux_checks.checks", lambda: [WELL, LACKING])
-    monkeypatch.setattr("netsandbox.doctor.file_probes.prove_linux", lambda: pytest.fail("no session can run here"))
-    report = examine()
-    assert (report.ok, report.unproven) == (False, "user namespaces missing")
-
-
-def test_a_session_that_cannot_start_is_reported_and_not_raised(monkeypatch):
-    def broken():
-        raise OSError(24, "Too many open files")
-
-    monkeypatch.setattr("netsandbox.doctor.linux_checks.checks", lambda: [WELL])
-    monkeypatch.setattr("netsandbox.doctor.file_probes.prove_linux", broken)
-    report = examine()
-    assert not report.ok
-    assert "Too many open files" in "\n".join(lines(report))
+    assert as_json(Report([SHARED], [CLOSED]))["unproven"] == "namespaces: user namespaces missing"

@@ -12,14 +12,24 @@ import json
 import os
 import signal
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 
-PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SECONDS = 20
+
+
+def load_package() -> None:
+    """Make `netsandbox` importable from its folder alone: a session may not list the folder above it."""
+    spec = spec_from_file_location("netsandbox", f"{PACKAGE}/__init__.py", submodule_search_locations=[PACKAGE])
+    assert spec is not None
+    assert spec.loader is not None
+    package = sys.modules["netsandbox"] = module_from_spec(spec)
+    spec.loader.exec_module(package)
 
 
 def main() -> None:
     signal.alarm(SECONDS)  # a probe that hangs must not make the doctor hang
-    sys.path.insert(0, PACKAGE_ROOT)
+    load_package()
     from netsandbox.doctor.inside.attempts import attempt
 
     for probe in json.loads(sys.argv[1]):

@@ -251,14 +251,23 @@ def shared_namespaces(host: Mapping[str, str]) -> str:
 
 
 def foreign_processes() -> str:
-    """In the session there are its first process and we; the supervisor or anything else is foreign."""
+    """The session has its first process, the one that starts commands of `exec`, and us. All others are foreign."""
     seen = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    foreign = [pid for pid in seen if pid not in (1, os.getpid())]
+    foreign = [pid for pid in seen if pid not in (1, os.getpid()) and not _starts_commands(pid)]
     if not foreign:
         raise Prevented("only the session's own")
     return f"{len(foreign)} others in /proc"
 
 
-def _status() -> dict[str, str]:
-    with open("/proc/self/status") as file:
+def _starts_commands(pid: int) -> bool:
+    """A name can be chosen by any process, but no other command runs in the session of a doctor."""
+    try:
+        status = _status(str(pid))
+    except OSError:
+        return False
+    return status["Name"] == "netsandbox-exec" and status["PPid"] == "1"
+
+
+def _status(process: str = "self") -> dict[str, str]:
+    with open(f"/proc/{process}/status") as file:
         return {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
