@@ -1,13 +1,16 @@
 """Compiles what is native while hatchling builds, each beside where it is used.
 
-The program `netsandbox`, cli/native/launcher.c, which installers put beside the interpreter. The helper,
-backends/namespaces/native/*.c. Both are static first, because a session may see a root directory without our C library;
-dynamic where no static library is installed. The preload library, interpose/src/*.c. And the module
-`netsandbox_interpose._native`, by which Python reads the port map and tries the rewriting of the same sources; its
-declarations are cut out of the headers. A machine without a C compiler borrows one from the `ziglang` package.
+The program `netsandbox`, cli/native/launcher.c, which installers put beside the interpreter. The helpers of the Linux
+backends, each of its own backends/*/native/*.c and of the shared units in backends/linux/native. All are static first,
+because a session may see a root directory without our C library; dynamic where no static library is installed. The
+preload library, interpose/src/*.c. And the module `netsandbox_interpose._native`, by which Python reads the port map
+and tries the rewriting of the same sources; its declarations are cut out of the headers. A machine without a C compiler
+borrows one from the `ziglang` package.
 
-For Macs, with backends/seatbelt/native/*.c as the helper, all four are made by that package on every system, a Mac too
-(`universal_binary` says why). On another system NETSANDBOX_BUILD_FOR=macos asks for it: `make macos-wheel`.
+The wheels of a release are built by that package on any system, so that their users need no compiler: `make release`.
+NETSANDBOX_BUILD_FOR names the platform of one, as in its tag (`RELEASES`), or `macos`. In those for Linux all programs
+are static, whatever the C library; the library and the module ask for nothing newer than the tag allows. For Macs, with
+backends/seatbelt/native/*.c as the helper, all four are made by zig on a Mac too (`universal_binary` says why).
 
 `python interpose/hatch_build.py` builds everything in place, for the system that it runs on.
 """
@@ -33,21 +36,31 @@ import macos_library
 import universal_binary
 
 LAUNCHER = Path("netsandbox", "cli", "native", "netsandbox")
-NATIVE = Path("netsandbox", "backends", "namespaces", "native")
-PROGRAM = "netsandbox-init"
+BACKENDS = Path("netsandbox", "backends")
+SHARED = BACKENDS / "linux" / "native"  # what the helpers of both Linux backends are made of
+HELPERS = (BACKENDS / "namespaces" / "native" / "netsandbox-init", BACKENDS / "broker" / "native" / "netsandbox-broker")
 SOURCES = Path("interpose", "src")
 PACKAGE = Path("interpose", "netsandbox_interpose")
 LIBRARY = "libnetsandbox_interpose.so"
 MODULE = "_native.abi3.so"
+MANUAL = Path("docs", "netsandbox.1")
 SCRIPTS = "shared_scripts"  # of a wheel: what is installed beside the interpreter
-PRODUCTS = (NATIVE / PROGRAM, PACKAGE / LIBRARY, PACKAGE / MODULE)
+PRODUCTS = (*HELPERS, PACKAGE / LIBRARY, PACKAGE / MODULE)
 # For Macs
 MAC_NATIVE, MAC_PROGRAM = Path("netsandbox", "backends", "seatbelt", "native"), "netsandbox-apply"
-MAC_PYCONFIG = Path("interpose", "macos", "pyconfig.h")
 MAC_PRODUCTS = (MAC_NATIVE / MAC_PROGRAM, PACKAGE / macos_library.NAME, PACKAGE / MODULE)
-MAC_TAG = "cp311-abi3-macosx_11_0_universal2"
-MAC_BUILD = Path("build", "macos")
+MAC_PLATFORM = "macosx_11_0_universal2"
 BUILD_FOR = "NETSANDBOX_BUILD_FOR"
+MACOS = "macos"
+# For Linux: the platform of a wheel's tag, and zig's name for it
+RELEASES = {
+    "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
+    "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
+    "musllinux_1_2_x86_64": "x86_64-linux-musl",
+    "musllinux_1_2_aarch64": "aarch64-linux-musl",
+}
+PYCONFIG = Path("interpose", "cross", "pyconfig.h")
+TAG = "cp311-abi3-{}"
 # The headers that Python sees, and the sources that need neither a process of their own nor the real functions.
 SHARED_HEADERS = (
     "portmap.h",
@@ -82,6 +95,8 @@ HARDEN = [
     "-D_FORTIFY_SOURCE=2",
     "-Wl,-z,relro,-z,now",
 ]
+GNU = "-D_GNU_SOURCE="  # empty, as the sources define it
+RELEASE = ["-g0", "-s"]  # no folder of the machine that builds
 LOADABLE = ["-fPIC", "-fvisibility=hidden", "-shared"]
 WARN = [
     "-Wall",
@@ -117,35 +132,38 @@ def compiler() -> list[str] | None:
     return next(([path] for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
 
 
-def compile_program(product: Path) -> Path:
-    """Builds a program from the sources beside it; a process that runs it meanwhile keeps the old one."""
-    sources = sorted(source.name for source in product.parent.glob("*.c"))
-    # zig brings C libraries with it, and of those only musl links statically
-    static = ["-static"] if compiler() else ["-static", "-target", f"{os.uname().machine}-linux-musl"]
-    flags = ["-D_GNU_SOURCE", "-pthread", *HARDEN, *WARN, *sources]
-    return _build(f"program {product.name}", product.parent, flags, product, links=(static, []))
+def compile_program(sources: Path, product: Path, target: str = "", shared: Path | None = None) -> Path:
+    """Builds a program of *sources* and, for helpers, the *shared* ones; a process that runs it meanwhile keeps the old
+    one. *target*: see RELEASES."""
+    units = sorted(source.name for source in sources.glob("*.c"))
+    if shared is not None:
+        units += ["-I", str(shared.resolve()), *sorted(str(source.resolve()) for source in shared.glob("*.c"))]
+    links: tuple[list[str], ...] = (["-static"], [])
+    if target or not compiler():  # zig brings C libraries with it, and of those only musl links statically
+        target, links = f"{(target or os.uname().machine).partition('-')[0]}-linux-musl", (["-static"],)
+    return _build(f"program {product.name}", sources, [GNU, "-pthread", *HARDEN, *WARN, *units], product, links, target)
 
 
-def compile_library(sources: Path, folder: Path) -> Path:
+def compile_library(sources: Path, folder: Path, target: str = "") -> Path:
     """Builds the preload library: every source, and nothing visible but the hooks."""
     units = sorted(source.name for source in sources.glob("*.c"))
-    flags = ["-D_GNU_SOURCE", *HARDEN, *LOADABLE, *WARN, "-Wl,-soname," + LIBRARY]
+    flags = [GNU, *HARDEN, *LOADABLE, *WARN, "-Wl,-soname," + LIBRARY]
     # before glibc 2.34 dlsym has a library of its own
-    return _build("preload library", sources, [*flags, *units, "-ldl"], folder / LIBRARY)
+    return _build("preload library", sources, [*flags, *units, "-ldl"], folder / LIBRARY, target=target)
 
 
 class MissingHeaders(RuntimeError):
     """The module for Python cannot be built here. Only `--rewrite-engine preload` needs it, and says so without it."""
 
 
-def compile_module(sources: Path, folder: Path) -> Path:
+def compile_module(sources: Path, folder: Path, target: str = "") -> Path:
     """Builds the module for Python, by the stable interface, so that one build serves every later Python."""
-    include = _headers()
     with tempfile.TemporaryDirectory() as scratch:
+        include = _cross_headers(sources, Path(scratch)) if target else _headers()
         wrapper = Path(scratch, "_native.c")
         _write_wrapper(sources, wrapper)
-        flags = ["-D_GNU_SOURCE", "-DNS_BRIDGE", *HARDEN, *LOADABLE, f"-I{include}", "-I."]
-        return _build("cffi module", sources, [*flags, str(wrapper), *SHARED_SOURCES], folder / MODULE)
+        flags = [GNU, "-DNS_BRIDGE", *HARDEN, *LOADABLE, "-isystem", str(include), "-I."]
+        return _build("cffi module", sources, [*flags, str(wrapper), *SHARED_SOURCES], folder / MODULE, target=target)
 
 
 def compile_mac_program(native: Path, product: Path) -> Path:
@@ -154,17 +172,24 @@ def compile_mac_program(native: Path, product: Path) -> Path:
     return universal_binary.build(product, product.name, native, [*WARN, *sources])
 
 
-def compile_mac_module(sources: Path, pyconfig: Path, product: Path) -> Path:
-    """Builds the module for every Mac's Python; its names are looked up where it is loaded. The headers are those of
-    the Python that builds, with a Mac's settings: what the stable interface declares is the same on all systems."""
+def compile_mac_module(sources: Path, product: Path) -> Path:
+    """Builds the module for every Mac's Python; its names are looked up where it is loaded."""
     with tempfile.TemporaryDirectory() as scratch:
-        include, wrapper = Path(scratch, "include"), Path(scratch, "_native.c")
-        include.mkdir()
-        for header in _headers().iterdir():
-            (include / header.name).symlink_to(pyconfig if header.name == pyconfig.name else header)
+        include, wrapper = _cross_headers(sources, Path(scratch)), Path(scratch, "_native.c")
         _write_wrapper(sources, wrapper)
         flags = [*universal_binary.loadable(MODULE), "-undefined", "dynamic_lookup", "-isystem", str(include), "-I."]
         return universal_binary.build(product, MODULE, sources, [*flags, str(wrapper), *SHARED_SOURCES])
+
+
+def _cross_headers(sources: Path, scratch: Path) -> Path:
+    """The headers of the Python that builds, with the settings of another system: what the stable interface declares is
+    the same on all."""
+    include = scratch / "include"
+    include.mkdir()
+    own = sources.parents[1] / PYCONFIG
+    for header in _headers().iterdir():
+        (include / header.name).symlink_to(own if header.name == own.name else header)
+    return include
 
 
 def _headers() -> Path:
@@ -194,11 +219,17 @@ def _write_wrapper(sources: Path, wrapper: Path) -> None:
 
 
 def _build(
-    what: str, folder: Path, arguments: list[str], product: Path, links: Sequence[Sequence[str]] = ((),)
+    what: str,
+    folder: Path,
+    arguments: list[str],
+    product: Path,
+    links: Sequence[Sequence[str]] = ((),),
+    target: str = "",
 ) -> Path:
     """Compiles under another name first, so that its users keep the old product; tries *links* in turn."""
     unfinished = product.with_name(f"{product.name}.{os.getpid()}")
-    command = [*(compiler() or ZIG), *arguments, "-o", str(unfinished.resolve())]
+    chosen = [*ZIG, "-target", target, *RELEASE] if target else compiler() or ZIG
+    command = [*chosen, *arguments, "-o", str(unfinished.resolve())]
     try:
         for link in links:
             done = _attempt([*command, *link], folder)
@@ -220,11 +251,13 @@ def _attempt(command: list[str], folder: Path) -> subprocess.CompletedProcess[st
         raise RuntimeError(f"the C compiler cannot be run ({error}); install gcc and libc6-dev, or set CC") from error
 
 
-def for_macs() -> bool:
+def platform_wanted() -> str:
+    """Of RELEASES, or MACOS; empty for the system that builds."""
     wanted = os.environ.get(BUILD_FOR, "")
-    if wanted not in ("", "macos"):
-        raise RuntimeError(f"{BUILD_FOR}={wanted} is not known; set it to macos, or to nothing for this system")
-    return bool(wanted) or sys.platform == "darwin"
+    if wanted not in ("", MACOS, *RELEASES):
+        known = ", ".join((MACOS, *RELEASES))
+        raise RuntimeError(f"{BUILD_FOR}={wanted} is not known; set it to one of {known}, or unset it")
+    return MACOS if not wanted and sys.platform == "darwin" else wanted
 
 
 def build(root: Path) -> None:
@@ -232,8 +265,9 @@ def build(root: Path) -> None:
     if sys.platform == "darwin":
         build_for_macs(root, root)
         return
-    compile_program(root / LAUNCHER)
-    compile_program(root / NATIVE / PROGRAM)
+    compile_program(root / LAUNCHER.parent, root / LAUNCHER)
+    for helper in HELPERS:
+        compile_program(root / helper.parent, root / helper, shared=root / SHARED)
     compile_library(root / SOURCES, root / PACKAGE)
     try:
         compile_module(root / SOURCES, root / PACKAGE)
@@ -241,48 +275,75 @@ def build(root: Path) -> None:
         print(f"netsandbox: {error}; until then --rewrite-engine preload is not available", file=sys.stderr)
 
 
+def build_release(root: Path, place: Path, platform: str) -> None:
+    """Below *place* as they lie in the tree, for a system of RELEASES; none may be missing."""
+    launcher, *helpers, library, module = _places(place, PRODUCTS)
+    target = RELEASES[platform]
+    compile_program(root / LAUNCHER.parent, launcher, target)
+    for helper, product in zip(HELPERS, helpers, strict=True):
+        compile_program(root / helper.parent, product, target, root / SHARED)
+    compile_library(root / SOURCES, library.parent, target)
+    compile_module(root / SOURCES, module.parent, target)
+
+
 def build_for_macs(root: Path, place: Path) -> None:
     """Below *place* as they lie in the tree; none may be missing, since a Mac has no session without."""
-    launcher, helper, library, module = (place / product for product in (LAUNCHER, *MAC_PRODUCTS))
-    for folder in {launcher.parent, helper.parent, library.parent}:
-        folder.mkdir(parents=True, exist_ok=True)
+    launcher, helper, library, module = _places(place, MAC_PRODUCTS)
     compile_mac_program(root / LAUNCHER.parent, launcher)
     compile_mac_program(root / MAC_NATIVE, helper)
     macos_library.build(library, root / SOURCES)
-    compile_mac_module(root / SOURCES, root / MAC_PYCONFIG, module)
+    compile_mac_module(root / SOURCES, module)
     if sys.platform == "darwin":
         for product in (launcher, helper, library, module):
             universal_binary.sign(product)
+
+
+def _places(place: Path, products: Sequence[Path]) -> list[Path]:
+    """The launcher and *products* below *place*, whose folders are made."""
+    places = [place / product for product in (LAUNCHER, *products)]
+    for path in places:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return places
 
 
 class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # generic only in newer hatchling
     """Wheels carry what was compiled and the platform's tag; editable installs build in place; sdists carry sources."""
 
     def dependencies(self) -> list[str]:
-        return ["ziglang"] if self._wanted() and (for_macs() or compiler() is None) else []
+        return ["ziglang"] if self._wanted() and (platform_wanted() or compiler() is None) else []
 
     def clean(self, versions: list[str]) -> None:
-        products = (LAUNCHER, *PRODUCTS, *MAC_PRODUCTS)
-        for product in (*products, *(MAC_BUILD / product for product in products)):
+        for product in (LAUNCHER, *PRODUCTS, *MAC_PRODUCTS):
             (Path(self.root) / product).unlink(missing_ok=True)
+        for platform in (MACOS, *RELEASES):
+            shutil.rmtree(Path(self.root, "build", platform), ignore_errors=True)
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if not self._wanted():
             return
-        root = Path(self.root)
+        root, platform = Path(self.root), platform_wanted()
         build_data["pure_python"] = False
-        if for_macs() and version != "editable":
-            # Beside the tree, where a module for Linux may lie under the same name.
-            build_for_macs(root, root / MAC_BUILD)
-            build_data["tag"] = MAC_TAG
-            build_data[SCRIPTS] = {str(root / MAC_BUILD / LAUNCHER): LAUNCHER.name}
-            build_data["force_include"].update({str(root / MAC_BUILD / one): _packed(one) for one in MAC_PRODUCTS})
+        if version != "editable":  # `netsandbox man` finds the page in the package, or else in the tree
+            build_data["force_include"][str(root / MANUAL)] = str(Path("netsandbox", "cli", MANUAL.name))
+        if platform and version != "editable":
+            self._cross_build(root, platform, build_data)
             return
         build(root)
         build_data[SCRIPTS] = {str(root / LAUNCHER): LAUNCHER.name}
-        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        build_data["tag"] = f"cp311-abi3-{platform}"
+        build_data["tag"] = TAG.format(sysconfig.get_platform().replace("-", "_").replace(".", "_"))
         build_data["artifacts"].extend(str(product) for product in PRODUCTS)
+
+    def _cross_build(self, root: Path, platform: str, build_data: dict[str, Any]) -> None:
+        """Beside the tree, where a module for another system may lie under the same name."""
+        place = root / "build" / platform
+        if platform == MACOS:
+            build_for_macs(root, place)
+        else:
+            build_release(root, place, platform)
+        products = MAC_PRODUCTS if platform == MACOS else PRODUCTS
+        build_data["tag"] = TAG.format(MAC_PLATFORM if platform == MACOS else platform)
+        build_data[SCRIPTS] = {str(place / LAUNCHER): LAUNCHER.name}
+        build_data["force_include"].update({str(place / one): _packed(one) for one in products})
 
     def _wanted(self) -> bool:
         return self.target_name == "wheel"

@@ -54,7 +54,9 @@ def _command(command: Command) -> str:
     usage, _, rest = command.usage.partition("\n\n")
     lines = [f".SS {command.name}", _roff(f"{command.about[0].upper()}{command.about[1:]}."), ".PP", ".nf"]
     lines += [_roff(line.removeprefix("usage: ").strip()) for line in usage.splitlines()]
-    lines += ["", *map(_roff, rest.splitlines()), ".fi"]
+    lines.append(".fi")
+    for line in rest.splitlines():  # examples and tables stay as they are, prose is filled
+        lines += [".nf", _roff(line), ".fi"] if line.startswith(" ") else [_roff(line), ".br"] if line else [".PP"]
     return "\n".join([*lines, *map(_option, command.options)]) + "\n"
 
 

@@ -129,6 +129,7 @@ def test_an_install_has_the_parts_where_the_program_looks_for_them(installed: Pa
     assert os.access(installed / HELPER, os.X_OK)
 
 
+@pytest.mark.usefixtures("private_home")
 def test_its_python_runs_here_as_far_as_another_system_can(installed: Path, tmp_path: Path) -> None:
     """Everything but the compiled module is imported; the profile is printed by what was installed."""
     seatbelt = "netsandbox.backends.seatbelt"

@@ -1,4 +1,5 @@
-/* Python's settings on a Mac, as far as its headers ask while the module for Python is compiled on another system.
+/* Python's settings on a system with 64 bits, as far as its headers ask while the module for Python is compiled on
+ * another system: Linux on both processors, with either C library, and Macs.
  *
  * The pyconfig.h beside those headers is of the system that builds, and some refuse every other. Python's pymacconfig.h,
  * which is read next, sets the sizes that differ among a Mac's processors; those here are the same on all. */
@@ -26,6 +27,6 @@
 _Static_assert(sizeof(int) == SIZEOF_INT && sizeof(long) == SIZEOF_LONG && sizeof(long long) == SIZEOF_LONG_LONG &&
                    sizeof(void *) == SIZEOF_VOID_P && sizeof(__SIZE_TYPE__) == SIZEOF_SIZE_T &&
                    sizeof(__WCHAR_TYPE__) == SIZEOF_WCHAR_T,
-               "the sizes are those of a Mac with 64 bits");
+               "the sizes are those of a system with 64 bits");
 
 #endif
