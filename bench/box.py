@@ -18,10 +18,10 @@ MARK = b"\x1eend\n"
 class Box:
     """`pid` is the supervisor's."""
 
-    def __init__(self, product: Product, options: list[str]) -> None:
+    def __init__(self, product: Product, options: list[str], environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
             product.run(options, ["/bin/sh"]),
-            env=place.environment(),
+            env={**place.environment(), **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

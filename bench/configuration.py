@@ -50,7 +50,9 @@ def _folders(rig: Rig) -> dict[str, tuple[Path, dict[str, str]]]:
             (home / "config" / "netsandbox").mkdir(parents=True)
             (home / "config" / "netsandbox" / "config.toml").write_text(USER_FILE)
             (folder / ".netsandbox.toml").write_text(PROJECT_FILE)
-            timed(["env", "-C", str(folder), rig.product.command, "trust", "--yes"], environment)
+            trust = ["env", "-C", str(folder), rig.product.command, "trust", "--yes"]
+            for words in ([str(home / "config" / "netsandbox")], []):  # a session could have written there before
+                timed([*trust, *words], environment)
         found[name] = (folder, environment)
     return found
 

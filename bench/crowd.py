@@ -20,7 +20,8 @@ SESSIONS = 50
 SINGLES = 5  # alone, in each round; the median is used
 PORT = 3000
 ALONE, TOGETHER = "one session that listens", f"each of {SESSIONS} at once, per core"
-PS_ONE, PS_ALL = "ps, one session", f"ps, {SESSIONS} sessions"
+LISTINGS = ("ps", "ports")
+TURNS = 5  # of each listing; the median is used
 
 
 def measure(rig: Rig, rounds: int) -> Result:
@@ -28,24 +29,27 @@ def measure(rig: Rig, rounds: int) -> Result:
     starts, lists, wrong = Series(), Series(), 0
     for _ in range(rounds):
         singles = [_crowd(rig, 1) for _ in range(SINGLES)]
-        alone, ps_one = (median(single[field] for single in singles) for field in (0, 1))
         astray = sum(single[2] for single in singles)
-        together, ps_all, more_astray = _crowd(rig, SESSIONS)
-        starts.add(ALONE, alone)
+        together, listed, more_astray = _crowd(rig, SESSIONS)
+        starts.add(ALONE, median(single[0] for single in singles))
         starts.add(TOGETHER, together * len(os.sched_getaffinity(0)))
         lists.add(INTERPRETER, timed([rig.product.python, "-I", "-S", "-c", "pass"], rig.environment).seconds * 1e3)
-        lists.add(PS_ONE, ps_one)
-        lists.add(PS_ALL, ps_all)
+        for word in LISTINGS:
+            lists.add(f"{word}, one session", median(single[1][word] for single in singles))
+            lists.add(f"{word}, {SESSIONS} sessions", listed[word])
         wrong += astray + more_astray
     result.table(starts, "ms", ALONE)
-    result.table(lists, "ms", PS_ONE)
+    result.table(lists, "ms", "ps, one session")
     result.aim(f"launch of {SESSIONS} that listen, per core, against one", 2, starts.ratio(TOGETHER, ALONE))
+    for word in LISTINGS:
+        found = lists.ratio(f"{word}, {SESSIONS} sessions", f"{word}, one session")
+        result.aim(f"`{word}` with {SESSIONS} sessions against one", 1.5, found)
     result.aim("sessions not found as themselves, of all rounds", 0, wrong, "sessions")
     return result
 
 
-def _crowd(rig: Rig, size: int) -> tuple[float, float, int]:
-    """Milliseconds for each until all listen, and of `ps` then; and how many did not answer as themselves."""
+def _crowd(rig: Rig, size: int) -> tuple[float, dict[str, float], int]:
+    """Milliseconds for each until all listen, and of each listing then; and how many did not answer as themselves."""
     names = [f"crowd-{number}" for number in range(size)]
     with ExitStack() as stack:
         began = time.perf_counter()
@@ -54,10 +58,14 @@ def _crowd(rig: Rig, size: int) -> tuple[float, float, int]:
         for process in processes:
             _await(process)
         each = (time.perf_counter() - began) * 1e3 / size
-        ps = timed([rig.product.command, "ps"], rig.environment).seconds * 1e3
+        listed = {word: _time_of(rig, word) for word in LISTINGS}
         ports = published(rig, size)
         found = {str(entry["name"]): _ask(int(str(entry["host_port"]))) for entry in ports}
-        return each, ps, sum(found.get(name) != name for name in names)
+        return each, listed, sum(found.get(name) != name for name in names)
+
+
+def _time_of(rig: Rig, word: str) -> float:
+    return median(timed([rig.product.command, word], rig.environment).seconds * 1e3 for _ in range(TURNS))
 
 
 def _start(rig: Rig, name: str) -> subprocess.Popen[bytes]:

@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import backends
 import configuration
 import crowd
 import growth
 import imports
+import inspected_npm
+import inspection
 import interposer
 import launch
 import mapping
@@ -35,6 +38,7 @@ from rig import Rig
 # In this order; the rounds keep a run of everything under a quarter of an hour on two cores.
 MEASUREMENTS: dict[str, tuple[Callable[[Rig, int], Result], int]] = {
     "launch": (launch.measure, 25),
+    "backends": (backends.measure, 10),
     "configuration": (configuration.measure, 25),
     "imports": (imports.measure, 5),
     "request": (request.measure, 10),
@@ -42,6 +46,8 @@ MEASUREMENTS: dict[str, tuple[Callable[[Rig, int], Result], int]] = {
     "throughput": (throughput.measure, 5),
     "resolver": (resolver.measure, 5),
     "npm": (npm.measure, 3),
+    "inspection": (inspection.measure, 5),
+    "inspected-npm": (inspected_npm.measure, 5),
     "recording": (recording.measure, 5),
     "memory": (memory.measure, 2),
     "policy": (policy.measure, 3),

@@ -20,16 +20,22 @@ class Product:
         self._source = source
         self._environment = place.environment()
         self._folder = place.WORK / name
-        wheel = self._wheel()
+        self._built = self._wheel()
         venv = self._folder / "venv"
         self._run([_base_interpreter(), "-m", "venv", str(venv)])
         self.python = str(venv / "bin" / "python")
-        self._run([self.python, "-m", "pip", "-q", "--disable-pip-version-check", "install", str(wheel)])
+        self._run([self.python, "-m", "pip", "-q", "--disable-pip-version-check", "install", str(self._built)])
         self.command = str(venv / "bin" / "netsandbox")
 
     def run(self, options: list[str], command: list[str]) -> list[str]:
         """The command line that runs *command* in a session."""
         return [self.command, "run", "-q", *options, "--", *command]
+
+    @cached_property
+    def mitmdump(self) -> str:
+        """The program that comes with the extra `inspect`, which is installed at the first use."""
+        self._run([self.python, "-m", "pip", "-q", "--disable-pip-version-check", "install", f"{self._built}[inspect]"])
+        return str(Path(self.python).parent / "mitmdump")
 
     @cached_property
     def main(self) -> str:

@@ -154,6 +154,8 @@ def _requests(ways: dict[str, LaunchMethod], rounds: int, result: Result, kind: 
                 costs.add(f"{name}, {kind}, CPU", (way.processor() - before) / count * 1e6)
     for name in rates.samples:
         result.compare(rates, name, "/s", f"{DIRECT}, {kind}", DIRECT)
+    found = rates.ratio(f"{NAMED}, {kind}", f"{OURS}, {kind}")
+    result.aim(f"requests by name against the published port ({kind})", 0.9, found, at_least=True)
     result.table(tails, "ms")
     result.table(costs, "µs each")
 

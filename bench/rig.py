@@ -10,7 +10,7 @@ import place
 from box import Box
 from processes import Server, await_port, free_port
 from product import Product
-from servers import ORIGIN, Authority, Dnsmasq, Origin, Squid
+from servers import ORIGIN, Authority, Dnsmasq, Mitmdump, Origin, Squid
 
 
 class Rig:
@@ -68,9 +68,21 @@ class Rig:
         return dnsmasq
 
     @cached_property
+    def mitmdump(self) -> Mitmdump:
+        """Of the same version as the engine's mitmproxy."""
+        mitmdump = Mitmdump(self.product.mitmdump, self.origin.certificate)
+        self._stack.callback(mitmdump.server.stop)
+        return mitmdump
+
+    @cached_property
     def load(self) -> str:
         """The load generator, static so that nothing of the session can change how it runs."""
         return _compiled("load", "-static")
+
+    @cached_property
+    def tls_load(self) -> str:
+        """The load generator for HTTPS."""
+        return _compiled("tls_load", "-lssl", "-lcrypto")
 
     @cached_property
     def stream(self) -> str:
@@ -105,8 +117,8 @@ class Rig:
             options += ["--allow-domain", f"{ORIGIN}:{port}", "--allow-address", f"127.0.0.1/32:{port}"]
         return options
 
-    def box(self, options: list[str]) -> Box:
-        box = Box(self.product, options)
+    def box(self, options: list[str], environment: dict[str, str] | None = None) -> Box:
+        box = Box(self.product, options, environment or {})
         self._boxes.callback(box.stop)
         return box
 

@@ -12,10 +12,11 @@ from processes import Server, await_port, free_port
 
 ORIGIN = "origin.test"
 BIG = 1 << 30  # bytes of /big
+MIDDLE = 64 << 20  # bytes of /middle
 
 
 class Origin:
-    """nginx. `port` and, by TLS, `secure` serve /small and /big; `alert` answers every handshake with a TLS alert."""
+    """nginx. `port` and, by TLS, `secure` serve files; `alert` answers every handshake with a TLS alert."""
 
     def __init__(self) -> None:
         self.folder = _folder("nginx")
@@ -25,6 +26,9 @@ class Origin:
         (self.files / "small").write_bytes(b"0123456789abcdef" * 4)
         with (self.files / "big").open("wb") as big:
             big.truncate(BIG)
+        with (self.files / "middle").open("wb") as middle:
+            middle.truncate(MIDDLE)
+        self.certificate = self.folder / "certificate"
         _certificate(self.folder)
         settings = self.folder / "nginx.conf"
         settings.write_text(_nginx(self))
@@ -72,6 +76,25 @@ class Squid:
             segment.unlink(missing_ok=True)
 
 
+class Mitmdump:
+    """mitmproxy as people run it: a CONNECT proxy that logs nothing and keeps no body."""
+
+    def __init__(self, program: str, trust: Path) -> None:
+        folder = _folder("mitmproxy")
+        self.port = free_port()
+        settings = {
+            "confdir": folder,
+            "ssl_verify_upstream_trusted_ca": trust,
+            "stream_large_bodies": "1",
+            "http2": "false",
+            "connection_strategy": "lazy",
+        }
+        chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+        listen = ["--listen-host", "127.0.0.1", "--listen-port", str(self.port)]
+        self.server = Server([program, "-q", *listen, *chosen], place.environment(), place.WORK / "mitmdump.log")
+        _expect(self.port, "mitmdump", folder)
+
+
 class Dnsmasq:
     """Answers `allowed.test` from its own table and says NXDOMAIN to `denied.test`."""
 
@@ -113,7 +136,8 @@ def _nginx(origin: Origin) -> str:
 
 def _certificate(folder: Path) -> None:
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", str(folder / "key")]
-    subject = ["-subj", f"/CN={ORIGIN}", "-days", "2", "-out", str(folder / "certificate")]
+    subject = ["-subj", f"/CN={ORIGIN}", "-addext", f"subjectAltName=DNS:{ORIGIN}"]
+    subject += ["-days", "2", "-out", str(folder / "certificate")]
     subprocess.run(["openssl", "req", "-x509", *key, *subject], check=True, capture_output=True)
 
 
