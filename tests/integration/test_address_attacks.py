@@ -72,6 +72,7 @@ def refused_everywhere(rows: dict[str, list[int]]) -> bool:
     return all(connect in (400, 403) and get in (400, 403) and socks > 0 for connect, get, socks in rows.values())
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(86)
 @pytest.mark.attack(87)
 @pytest.mark.attack(89)
@@ -86,6 +87,7 @@ def test_86_to_90_no_spelling_of_an_address_reaches_the_hosts_loopback(netsandbo
     assert reasons <= {"address-guard", "bad-name", "malformed"}
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(86)
 def test_86_the_one_right_spelling_works_when_a_rule_allows_it(netsandbox: Any, canary: Any) -> None:
     server, six = canary.http(body=b"reached"), canary.http("::1", body=b"reached")
@@ -100,6 +102,7 @@ out["odd"] = [status(get(host, four)) for host in (b"127.1", b"2130706433", b"0x
     assert (server.accepts, six.accepts) == (2, 1)
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(92)
 @pytest.mark.attack(95)
 def test_92_95_private_and_metadata_addresses_are_denied_as_literals_and_behind_names(
@@ -125,6 +128,7 @@ out["wire"] = {text: say(b"GET / HTTP/1.1\\r\\n\\r\\n", (text, 80)) for text in 
     assert tried.allowed() == []
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(92)
 def test_92_a_wide_address_rule_does_not_open_the_metadata_service(netsandbox: Any) -> None:
     script = 'out["reason"] = [reason(get(b"169.254.169.254", 80)), reason(get(b"169.254.1.1", 81))]'
@@ -142,6 +146,7 @@ def own_address() -> str | None:
         return str(probe.getsockname()[0])
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(94)
 def test_94_the_hosts_own_addresses_are_the_host(netsandbox: Any, canary: Any, authority: Any) -> None:
     own = own_address()
@@ -188,6 +193,7 @@ def listeners_of(pid: int) -> list[str]:
     return bound
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(182)
 @pytest.mark.attack(189)
 def test_182_189_no_door_listens_on_the_host(netsandbox: Any) -> None:

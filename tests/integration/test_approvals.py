@@ -246,6 +246,7 @@ waiting.join()
 """
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.attack(171)
 def test_no_command_approves_itself(asker: Asker) -> None:
@@ -283,6 +284,7 @@ def test_the_end_of_a_session_ends_its_questions(asker: Asker) -> None:
     assert asker.server.accepts == 0
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_a_killed_supervisor_lets_nothing_through(asker: Asker) -> None:
     """INV-10."""
     running = asker.fetch(asker.url(), options=("--ask-wait", "600"))

@@ -127,6 +127,7 @@ def test_a_folder_of_logs_that_is_the_working_directory_is_refused(netsandbox: A
     assert not (work / "started").exists()
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_audit_says_that_a_newer_session_placed_its_log(netsandbox: Any) -> None:
     log = netsandbox.home().path / "logs" / "audit.jsonl"
     netsandbox("run", "--audit-log", log, "--", "true")
@@ -163,3 +164,32 @@ def test_a_placed_log_of_a_running_session_is_closed_to_other_sessions(netsandbo
     first.read_until(b"end\n")
     first.process.wait(20)
     assert netsandbox("audit", "verify", str(log)).returncode == 0
+
+
+@pytest.mark.backend("namespaces", "broker")
+@pytest.mark.ordinary_user
+def test_a_log_that_a_file_names_does_not_keep_a_second_session_from_starting(netsandbox: Any) -> None:
+    """D15: the second one writes beside it. An option names one log, so there a second session is an error."""
+    home = netsandbox.home()
+    log, config = home.path / "logs" / "violations.log", home.path / "rules.toml"
+    config.write_text(f'[sandbox]\nlog_file = "{log}"\n')
+    first = netsandbox.spawn("run", "--config", config, "--", "sh", "-c", "echo ready; cat", stdin=subprocess.PIPE)
+    first.read_until(b"ready")
+    script = f"for log in {log.parent}/violations*; do echo x >> $log; rm -f $log; mv $log x; done; echo end"
+    second = netsandbox("run", "--config", config, "--", "sh", "-c", script)
+    assert (second.returncode, second.stdout) == (0, "end\n")
+    refused = netsandbox("run", "--audit-log", log, "--", "echo", "ran")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "is in use by another session; give each session its own log" in refused.stderr
+    first.process.stdin.close()
+    assert first.wait() == 0
+    (beside,) = log.parent.glob("violations-*.log")
+    for path in (log, beside):
+        records = read_log(path)
+        assert [record["event"] for record in records if record["event"].startswith("session.")] == [
+            *("session.start", "session.end"),
+        ]
+        assert netsandbox("audit", "verify", path).returncode == 0
+    third = netsandbox("run", "--config", config, "--", "true")
+    assert third.returncode == 0
+    assert len(list(log.parent.glob("*.log"))) == 2

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,16 +16,18 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.rig.browser import Browser, started
+from tests.rig.certificates import CertificateAuthority
 from tests.rig.localhost import eventually
+from tests.rig.world import need
 
 pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
 
 SHOP = Path(__file__).parents[1] / "rig" / "sources" / "shop.py"
-SOCKET = """new Promise((done, failed) => {
-    const socket = new WebSocket('ws://' + location.host + '/live');
+SOCKET = """new Promise((done) => {
+    const socket = new WebSocket('%s');
     socket.onopen = () => socket.send('hello');
     socket.onmessage = (event) => { done(event.data); socket.close(); };
-    socket.onerror = () => failed('the WebSocket failed');
+    socket.onerror = () => done('refused');
 })"""
 
 
@@ -33,12 +39,15 @@ def browser() -> Iterator[Browser]:
     running.close()
 
 
-def shop(netsandbox: Any, name: str) -> Any:
-    """A session that serves its name on port 3000."""
-    program = netsandbox.home().work / "shop.py"
-    program.write_bytes(SHOP.read_bytes())
-    program.chmod(0o644)
-    running = netsandbox.spawn("run", "--name", name, "--", netsandbox.python, program, name, "3000")
+def shop(netsandbox: Any, name: str, *certificate: Path) -> Any:
+    """A session that serves its name on port 3000, with TLS if there is a certificate."""
+    folder = netsandbox.home().work
+    for file in (SHOP, *certificate):
+        copied = folder / file.name
+        copied.write_bytes(file.read_bytes())
+        copied.chmod(0o644)
+    words = ("shop.py", name, "3000", *(file.name for file in certificate))
+    running = netsandbox.spawn("run", "--name", name, "--", netsandbox.python, *words)
     running.read_until(b"serving\n")
     return running
 
@@ -51,6 +60,10 @@ def urls(netsandbox: Any, *names: str) -> dict[str, str]:
         return found if found.keys() >= set(names) else {}
 
     return dict(eventually(listed))
+
+
+def socket_url(url: str) -> str:
+    return f"{url.replace('http', 'ws', 1)}live"
 
 
 def test_two_sessions_on_one_port_are_two_sites_in_a_browser(netsandbox: Any, browser: Browser) -> None:
@@ -68,8 +81,8 @@ def test_two_sessions_on_one_port_are_two_sites_in_a_browser(netsandbox: Any, br
     for name, tab in tabs.items():  # both have set their cookie by now
         assert tab.evaluate("document.cookie") == f"owner={name}"
         assert tab.evaluate("fetch('/cookie').then(answer => answer.text())") == f"owner={name}"
-        assert tab.evaluate("fetch('/host').then(answer => answer.text())") == urlsplit(found[name]).netloc
-        assert tab.evaluate(SOCKET) == f"{name}:hello"
+        assert tab.evaluate("fetch('/host').then(answer => answer.text())") == "localhost:3000"
+        assert tab.evaluate(SOCKET % socket_url(found[name])) == f"{name}:hello"
 
 
 def test_a_page_cannot_read_another_session(netsandbox: Any, browser: Browser) -> None:
@@ -84,6 +97,65 @@ def test_a_page_cannot_read_another_session(netsandbox: Any, browser: Browser) -
     assert tab.evaluate(fetch % found["red"]) != "kept from us"
 
 
+FORM = """fetch('%s', {method: 'POST', body: 'x', credentials: 'include'})
+    .then(answer => answer.status + ' ' + answer.url, () => 'kept from us')"""
+
+
+def test_a_server_that_checks_host_and_origin_takes_forms_of_its_own_pages_only(
+    netsandbox: Any, browser: Browser
+) -> None:
+    """Its redirect to localhost:3000 leads back to the name. The twin: a form of another session's page."""
+    for name in ("red", "blue"):
+        shop(netsandbox, name)
+    found = urls(netsandbox, "red", "blue")
+    tab = browser.open(found["red"])
+    tab.wait_for("window.ready")
+    assert tab.evaluate(FORM % "/form") == f"200 {found['red']}thanks"
+    assert tab.evaluate(FORM % f"{found['blue']}form") == "kept from us"
+    assert tab.evaluate(SOCKET % socket_url(found["blue"])) == "refused"
+
+
+def test_a_server_with_tls_opens_by_name_and_its_url_says_so(
+    netsandbox: Any, browser: Browser, ca: CertificateAuthority
+) -> None:
+    """A browser that was given the http URL is sent on; a WebSocket goes through TLS as well."""
+    leaf = ca.issue("localhost")
+    shop(netsandbox, "red", leaf.cert, leaf.key)
+    plain = urls(netsandbox, "red")["red"]
+    assert plain.startswith("http://red.localhost:")
+    tab = browser.open(plain)
+    tab.wait_for("window.ready")
+    secure = plain.replace("http", "https", 1)
+    assert tab.evaluate("location.href") == secure
+    assert tab.evaluate(SOCKET % socket_url(secure)) == "red:hello"
+    assert urls(netsandbox, "red")["red"] == netsandbox("open", "red", "--print").stdout.strip() == secure
+
+
+def test_vite_replaces_a_module_in_the_open_page(netsandbox: Any, browser: Browser, vite: Path) -> None:
+    """Hot reload of a real project: the page is not loaded again."""
+    home = netsandbox.home()
+    folder = home.work
+    shutil.copytree(vite, folder / "node_modules", symlinks=True)
+    (folder / "index.html").write_text('<script type="module" src="/main.js"></script>')
+    program = "window.value = %d; import.meta.hot.accept();"
+    (folder / "main.js").write_text(program % 1)
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, home.identity.uid, home.identity.gid, follow_symlinks=False)
+    command = (need("node", "nodejs"), "node_modules/vite/bin/vite.js", "--port", "5173", "--strictPort")
+    netsandbox.spawn("run", "--name", "shop", "--", *command, stdout=subprocess.DEVNULL)
+    tab = browser.open(urls(netsandbox, "shop")["shop"])
+    tab.wait_for("window.value === 1 && (window.kept = true)")
+    numbers = itertools.count(2)
+
+    def changed() -> bool:
+        """Written again and again: the page connects its socket, and vite watches the file, in their own time."""
+        (folder / "main.js").write_text(program % next(numbers))
+        return bool(tab.evaluate("new Promise(done => setTimeout(() => done(window.value > 1), 500))"))
+
+    assert eventually(changed)
+    assert tab.evaluate("window.kept")
+
+
 @pytest.mark.attack(183)
 def test_a_name_that_was_rebound_reaches_nothing(netsandbox: Any) -> None:
     """A foreign name that leads to loopback carries itself in Host: no session answers to it, nor to another's name."""
@@ -92,17 +164,13 @@ def test_a_name_that_was_rebound_reaches_nothing(netsandbox: Any) -> None:
     found = urls(netsandbox, "red", "blue")
     port = urlsplit(found["red"]).port
     assert port is not None
-    foreign = ["evil.test", "localhost", f"127.0.0.1:{port}", "blue.localhost", "red.localhost.evil.test", "[::1]"]
-    foreign += [
-        "xred.localhost",
-        "red.localhost@evil.test",
-        "evil.test#.red.localhost",
-        "",
-        "3000.blue.localhost",
-        "red",
-    ]
+    foreign = ["evil.test", f"127.0.0.1:{port}", "red.localhost.evil.test", "[::1]", "red", ""]
+    foreign += ["red.localhost@evil.test", "evil.test#.red.localhost"]
     for host in foreign:
         assert ask(port, host) in ((421, False), (400, False)), host
+    for host in ("localhost", "xred.localhost", "x.red.localhost", "3001.red.localhost"):
+        assert ask(port, host) in ((404, False), (502, False)), host
+    assert ask(port, "blue.localhost") == ask(port, "3000.blue.localhost") == (200, False)
     for host in (f"red.localhost:{port}", "red.localhost", "RED.localhost", "3000.red.localhost"):
         assert ask(port, host) == (200, True), host
 

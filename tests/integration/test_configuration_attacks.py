@@ -37,6 +37,7 @@ out["project"] = True
 """
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.parametrize("before", ["a file", "no folder"])
 def test_a_command_writes_no_configuration_that_counts(netsandbox: Any, before: str) -> None:
@@ -59,6 +60,7 @@ def test_a_command_writes_no_configuration_that_counts(netsandbox: Any, before: 
     assert netsandbox("explain", "example.test").returncode == 0
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.parametrize("link", ["", "netsandbox", "netsandbox/profiles"])
 def test_149_a_command_forges_no_profile_where_the_configuration_is_kept_elsewhere(netsandbox: Any, link: str) -> None:
@@ -83,6 +85,7 @@ def test_149_a_command_forges_no_profile_where_the_configuration_is_kept_elsewhe
     assert netsandbox("explain", "example.test").returncode == 0, "the twin: what the user writes there counts"
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 def test_what_was_trusted_is_not_trusted_once_a_command_has_changed_it(netsandbox: Any) -> None:
     file = netsandbox.home().work / ".netsandbox.toml"
@@ -134,6 +137,7 @@ def test_a_command_cannot_add_to_what_sessions_of_its_folder_may_write(netsandbo
     assert "/usr\n" not in next(own.iterdir()).read_text()
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.attack(149)
 def test_a_session_with_other_homes_prepares_nothing_for_one_with_the_usual(netsandbox: Any) -> None:
@@ -200,6 +204,7 @@ def rules_in(home: Any) -> tuple[Path, Path]:
     return rules, link
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.parametrize("name", ["/dev/fd/3", "/proc/self/fd/3", "rules.toml", "link.toml"])
 def test_a_configuration_that_is_a_file_is_protected_however_it_is_named(netsandbox: Any, name: str) -> None:
@@ -215,6 +220,7 @@ def test_a_configuration_that_is_a_file_is_protected_however_it_is_named(netsand
     assert not rules.exists()
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.attack(132)
 @pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "rules.toml", "link.toml"])

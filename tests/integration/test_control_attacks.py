@@ -98,6 +98,7 @@ print(json.dumps(out), flush=True)
         assert_answers(netsandbox, name)
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.attack(171)
 @pytest.mark.attack(182)
@@ -141,6 +142,7 @@ def ask(control: Path, request: bytes, identity: Any) -> bytes:
     return subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd="/", timeout=60, **identity.popen).stdout
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(185)
 def test_garbage_on_a_control_socket_changes_nothing(netsandbox: Any) -> None:
     """Partial lines, lengths, depth, wrong types, other encodings, many silent clients; then the session answers."""
@@ -173,6 +175,7 @@ def test_garbage_on_a_control_socket_changes_nothing(netsandbox: Any) -> None:
 HOSTILE = ("../x", "..", "/etc/passwd", "", " ", "*", "a\nb", "\x1b[31mred", "$(id)", "`id`", "-", "x" * 5000, "\udcff")
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(190)
 @pytest.mark.parametrize("verb", ["stop", "open", "ports"])
 def test_hostile_names_stop_and_open_nothing(netsandbox: Any, verb: str) -> None:

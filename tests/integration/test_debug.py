@@ -26,6 +26,7 @@ def rest_of(terminal: int) -> bytes:
         rest += data
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_a_denial_is_said_while_the_command_runs_and_not_again_at_the_end(netsandbox: Any) -> None:
     running = netsandbox.spawn("run", "-d", "--", "sh", "-c", f"{CURL}; echo ready; read line; exit 5", terminal=True)
     running.read_until(SAID.encode())
@@ -35,6 +36,7 @@ def test_a_denial_is_said_while_the_command_runs_and_not_again_at_the_end(netsan
     assert b"denied" not in rest_of(running.terminal)
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_without_it_denials_are_said_at_the_end_and_output_is_the_commands(netsandbox: Any) -> None:
     live = netsandbox("run", "--debug", "--", "sh", "-c", f"{CURL}; {CURL}; echo out")
     assert live.stdout == "out\n"
@@ -71,6 +73,7 @@ def test_a_file_that_is_no_debug_log_stops_the_command(netsandbox: Any) -> None:
     assert mine.read_text() == "text\n"
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_a_reader_that_sleeps_holds_up_no_door(netsandbox: Any) -> None:
     """Standard error is a pipe that is full and that nobody reads: every denial would wait for ever."""
     script = (
@@ -90,3 +93,15 @@ def test_a_reader_that_sleeps_holds_up_no_door(netsandbox: Any) -> None:
     running.read_until(b"403\n403\n403\n")
     os.close(reading)
     assert running.wait() == 0
+
+
+@pytest.mark.backend("namespaces", "broker")
+def test_a_variable_is_the_same_as_both_options_and_changes_nothing_else(netsandbox: Any) -> None:
+    for value, told in (("1", True), ("0", False), ("", False)):
+        run = netsandbox("run", "--", "sh", "-c", f"{CURL}; echo $SANDBOX_MODE", env={"NETSANDBOX_DEBUG": value})
+        assert run.stdout == "offline\n"
+        assert ("netsandbox: mode offline, allowed: nothing\n" in run.stderr) is told
+        assert ("netsandbox: audit log " in run.stderr) is told
+        assert run.stderr.count("denied no.test") == 1
+    quiet = netsandbox("run", "-q", "--", "sh", "-c", CURL, env={"NETSANDBOX_DEBUG": "1"})
+    assert quiet.stderr == ""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from netsandbox.backends.namespaces.file_view import HOST_DEVICES
+from netsandbox.backends.linux.file_view import HOST_DEVICES
 from tests.rig.workshop import ROOT
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")

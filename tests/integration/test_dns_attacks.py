@@ -16,6 +16,7 @@ from tests.rig.inside import attack
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(66)
 @pytest.mark.attack(68)
 @pytest.mark.attack(84)
@@ -45,6 +46,7 @@ out["count"] = len(out["answers"])
     assert sum(record.get("count", 1) for record in asked) == tried.out["count"]
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(67)
 @pytest.mark.attack(85)
 def test_67_85_names_under_an_allowed_wildcard_carry_little(netsandbox: Any, canary: Any, authority: Any) -> None:
@@ -74,6 +76,7 @@ out["still"] = status(get(b"www.wild.test", port))
     assert max(map(len, distinct)) < 40
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(69)
 def test_69_known_resolvers_are_denied_whatever_allows_them(netsandbox: Any, authority: Any) -> None:
     authority.answer("dns.google", "127.0.0.1")
@@ -86,6 +89,7 @@ out["rule"] = [reason(connect(b"dns.google", 443)[1]), reason(get(b"dns.google",
     assert authority.queries == []
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(70)
 @pytest.mark.attack(71)
 def test_70_71_there_is_no_other_resolver(netsandbox: Any, authority: Any) -> None:
@@ -118,6 +122,7 @@ out["twin"] = socket.getaddrinfo("allowed.test", 80, socket.AF_INET)[0][4][0]
     assert {record["port"] for record in tried.run.events("udp")} == {853, 5353, 5355, 137}
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(73)
 def test_73_a_name_that_turns_round_is_judged_each_time_by_what_is_dialled(
     netsandbox: Any, canary: Any, authority: Any
@@ -155,6 +160,7 @@ def nonsense(query: bytes) -> list[bytes]:
     return [query[:2] + b"\x81\x80" + b"\xff" * 40]
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(75)
 def test_75_a_lookup_that_fails_is_a_refusal(netsandbox: Any, canary: Any, authority: Any) -> None:
     server = canary.http(body=b"reached")
@@ -186,6 +192,7 @@ out["results"], out["twin"] = results, status(get(b"long.test", port))
     assert {record["reason"] for record in tried.denied()} == {"lookup-failed"}
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(76)
 def test_76_every_link_of_a_chain_of_aliases_is_judged(netsandbox: Any, canary: Any, authority: Any) -> None:
     server = canary.http(body=b"reached")
@@ -218,6 +225,7 @@ out["codes"] = {name: [status(page), reason(page)] for name in names for page in
     assert server.accepts == 1
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(77)
 def test_77_localhost_is_the_sessions_own(netsandbox: Any, canary: Any, authority: Any) -> None:
     server = canary.http(body=b"stolen")
@@ -240,6 +248,7 @@ out["own"] = refused(dial, ("localhost", port))
     assert server.accepts == 0
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(78)
 def test_78_malformed_questions_are_answered_with_an_error_or_not_at_all(netsandbox: Any, authority: Any) -> None:
     script = r"""
@@ -285,6 +294,7 @@ out["twin"] = [ask(b"allowed.test"), ask(b"allowed.test", tcp=True)]
     assert authority.queries == []
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(79)
 def test_79_only_the_reply_to_our_question_counts(netsandbox: Any, canary: Any, authority: Any) -> None:
     import dnslib  # type: ignore[import-untyped]
@@ -319,6 +329,7 @@ def test_79_only_the_reply_to_our_question_counts(netsandbox: Any, canary: Any, 
     assert bad.accepts == 0
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(81)
 def test_81_what_one_session_resolved_is_no_answer_for_another(netsandbox: Any, authority: Any) -> None:
     script = 'out["answer"] = ask(b"x.test")'
@@ -366,6 +377,7 @@ out["search"] = lookup("sub.allowed")
     assert authority.queries == []
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_types_that_the_user_named_are_forwarded_for_allowed_names_only(netsandbox: Any, authority: Any) -> None:
     authority.records("allowed.test", ("TXT", '"note"'))
     authority.records("evil.test", ("TXT", '"note"'))

@@ -213,6 +213,14 @@ def test_files_that_a_cache_of_the_host_shares_are_told_once(netsandbox: Any, na
     assert "hard links" not in netsandbox("run", "--", "true").stderr
 
 
+def test_files_that_a_project_shares_with_its_own_store_are_no_news(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    stored = put(home, "work/node_modules/.pnpm-store/v11/file", "x")
+    (home.work / "node_modules/p").mkdir()
+    os.link(stored, home.work / "node_modules/p/package.json")
+    assert "hard links" not in netsandbox("run", "--", "true").stderr
+
+
 def test_make_and_a_compiler(netsandbox: Any) -> None:
     home = netsandbox.home()
     need("gcc", "gcc")
@@ -229,7 +237,9 @@ def test_make_and_a_compiler(netsandbox: Any) -> None:
 def test_pytest(netsandbox: Any, tools: Tools) -> None:
     site = tools.modules("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
     project(netsandbox.home(), test_one__py="def test_it(tmp_path): (tmp_path / 'x').touch()\n")
-    script = f"PYTHONPATH={site} exec {netsandbox.python} -m pytest -q -p no:cacheprovider test_one.py"
+    # In an editable installation a session does not see our own plugin for pytest.
+    alone = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTHONPATH={site}"
+    script = f"{alone} exec {netsandbox.python} -m pytest -q -p no:cacheprovider test_one.py"
     run = netsandbox("run", "--allow-read", site, "--", "sh", "-c", script)
     assert "1 passed" in run.stdout, (run.stdout, run.stderr)
 
@@ -355,3 +365,11 @@ def test_codex_starts_and_keeps_its_login(netsandbox: Any, world: World, tools: 
     assert "sk-trial" in (home.path / ".codex" / "auth.json").read_text()
     assert "API key" in agent(netsandbox, world, folder, "codex login status").stderr
     assert settings.read_text() == 'model = "trial"\n', "its commands run without a sandbox"
+    models = world.canary.http(status=400)
+    options = ("--upstream-dns", world.authority.address, "--connect-host", str(models.port))
+    provider = f"model_providers.none={{name='none',base_url='http://127.0.0.1:{models.port}/v1'}}"
+    refusing = ("--skip-git-repo-check", "-c", "model_provider=none", "-c", provider)
+    run = ("run", *options, "codex", "--", "codex", "exec", *refusing)
+    for words, sandbox in (((), "danger-full-access"), (("-s", "read-only"), "read-only")):
+        told = netsandbox(*run, *words, "hello", env={"PATH": f"{folder}:{netsandbox.identity.path}"}, timeout=120)
+        assert f"\nsandbox: {sandbox}" in told.stderr, "the session is its sandbox, unless the user names another one"

@@ -171,6 +171,7 @@ def test_a_second_mount_shows_no_secret(netsandbox: Any, secret: Path, short_tmp
     assert f"{short_tmp}/" in seen
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_a_working_folder_that_is_hidden_is_an_error(netsandbox: Any, secret: Path) -> None:
     """INV-1: the command would stand elsewhere than the user thinks."""
     run = netsandbox("run", "--", "pwd", cwd=secret.parent)

@@ -47,6 +47,20 @@ def test_a_read_of_what_is_not_shown_is_recorded_and_told(netsandbox: Any) -> No
     assert "denied" not in again.stderr
 
 
+def test_a_path_that_only_the_host_sees_is_named_although_nothing_was_opened(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    (home.path / "Documents").mkdir()
+    run = netsandbox("run", "--", "ls", str(home.path / "Documents"))
+    assert run.returncode == 2
+    expected = "~/Documents exists, but this session does not see it; show it with --allow-read ~/Documents"
+    assert run.stderr.splitlines()[-1] == f"netsandbox: {expected}"
+    run = netsandbox("run", "--allow-read", "~/Documents", "--", "ls", str(home.path / "Documents"))
+    assert (run.returncode, run.stderr) == (0, ""), "what it advises helps"
+    assert "exists" not in netsandbox("run", "--", "ls", "/none", "--color=/x").stderr
+    git = netsandbox("run", "--", "git", "clone", "../Documents", "copy")
+    assert (git.returncode, git.stderr.splitlines()[-1]) == (128, f"netsandbox: {expected}")
+
+
 @pytest.mark.parametrize("way", ["../Documents/plan.md", "link", "{home}//Documents/./plan.md"])
 def test_every_way_to_it_is_the_same(netsandbox: Any, way: str) -> None:
     home = netsandbox.home()

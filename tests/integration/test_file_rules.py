@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.rig.landlocked import SECRET, put
 
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
@@ -15,20 +16,7 @@ pytestmark = [
     pytest.mark.closed_files,
 ]
 
-SECRET = "canary-c0f3"
 SHOWN = "shown-91ab"
-
-
-def put(home: Any, name: str, text: str = SECRET) -> Path:
-    path: Path = home.path / name
-    for folder in reversed(path.relative_to(home.path).parents):
-        whole = home.path / folder
-        if not whole.exists():
-            whole.mkdir()
-            os.chown(whole, home.identity.uid, home.identity.gid)
-    path.write_text(text)
-    os.chown(path, home.identity.uid, home.identity.gid)
-    return path
 
 
 def everything(home: Any) -> list[str]:

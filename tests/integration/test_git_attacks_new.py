@@ -15,8 +15,9 @@ from tests.rig.command import CommandLine
 
 pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
 
-REPOSITORY = "git init -q sub; cd sub; echo a > a; git add a; git commit -qm a"
-LINK = "cd $TOP; git add sub 2> /dev/null; echo b >> sub/a"
+REPOSITORY = "git init -q sub; cd sub; echo a > a; echo c > c; git add a c; git commit -qm a"
+# The host's git writes the index of a repository with an old file, and then runs its hook.
+LINK = "cd $TOP; git add sub 2> /dev/null; echo b >> sub/a; touch -d 2001-01-01 sub/c"
 HOOK = "mkdir -p h; cp $TOP/evil h/post-index-change; cp $TOP/evil h/pre-commit"
 EVIL = 'printf "[core]\\n\\tfsmonitor = $TOP/evil\\n"'
 ATTACKS = {
@@ -42,7 +43,7 @@ ATTACKS = {
     " cd $TOP; git add x/sub 2> /dev/null; echo b >> x/sub/a",
     "closed-folder": f"mkdir x; cd x; {REPOSITORY}; {EVIL} >> .git/config;"
     " cd $TOP; git add x/sub 2> /dev/null; echo b >> x/sub/a; chmod 311 x",
-    "in-an-installed-package": f"cd node_modules/p/lib; {REPOSITORY}; {EVIL} >> .git/config; mv .git a ..;"
+    "in-an-installed-package": f"cd node_modules/p/lib; {REPOSITORY}; {EVIL} >> .git/config; mv .git a c ..;"
     " cd ..; rmdir sub; cd $TOP; git add -f node_modules/p/lib 2> /dev/null; mv .git/index .git/x; ln -s x .git/index",
     "worktree-of-it": f"{REPOSITORY}; git worktree add -q ../wt; {EVIL} >> .git/config; cd ..; git add wt 2> /dev/null;"
     " echo b >> wt/a",

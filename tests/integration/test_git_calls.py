@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces.git_files import MAX_WORKTREES
+from netsandbox.backends.linux.git_files import MAX_WORKTREES
 from tests.rig.account import Identity
 from tests.rig.command import CommandLine, Home
 from tests.rig.world import need

@@ -47,6 +47,7 @@ def test_nothing_but_the_standard_descriptors_is_inherited(netsandbox: Any, cana
     assert server.received == b""
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(132)
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM], ids=["tcp", "udp"])
 def test_an_internet_socket_as_standard_input_cannot_be_aimed_anew(netsandbox: Any, canary: Any, kind: int) -> None:
@@ -109,6 +110,7 @@ input()
 """
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.attack(222)
 def test_the_command_cannot_close_the_callers_terminal_to_others(netsandbox: Any) -> None:

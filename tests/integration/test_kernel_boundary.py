@@ -284,6 +284,7 @@ int main(void)
 )
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(113)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="i386 and x32 are foreign ABIs of x86_64 only")
 def test_foreign_abis_are_closed(netsandbox: Any, probe: Any) -> None:
@@ -322,6 +323,7 @@ int main(void)
 )
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.attack(125)
 def test_only_known_families_exist_and_every_other_wish_is_recorded(netsandbox: Any, probe: Any) -> None:

@@ -107,6 +107,7 @@ def names(authority: Any, *allowed: str) -> tuple[str, ...]:
     return ("--upstream-dns", authority.address, *rules, "--allow-address", "127.0.0.1:*")
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(203)
 @pytest.mark.ordinary_user
 def test_the_first_instruction_of_the_command_is_behind_the_doors(
@@ -129,6 +130,7 @@ def test_the_first_instruction_of_the_command_is_behind_the_doors(
     assert (allowed.accepts, forbidden.accepts) == (4, 0)
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 def test_an_attempt_at_the_last_moment_is_recorded_too(netsandbox: Any) -> None:
     """The command connects and is gone; its attempt is on record all the same."""
@@ -138,6 +140,7 @@ def test_an_attempt_at_the_last_moment_is_recorded_too(netsandbox: Any) -> None:
         assert len(run.events("egress", verdict="deny")) == 1
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(204)
 @pytest.mark.ordinary_user
 def test_a_killed_supervisor_takes_the_session_with_it(
@@ -163,20 +166,28 @@ def test_a_killed_supervisor_takes_the_session_with_it(
     assert server.accepts == heard
 
 
+def only(found: list[processes.Process]) -> list[processes.Process]:
+    """One process; the helper's begin under one name, and take their own a moment later."""
+    return found if len(found) == 1 else []
+
+
 @pytest.mark.attack(204)
-def test_a_killed_init_ends_the_run(netsandbox: Any, leftovers: Any) -> None:
-    """PID 1 of the session is killed from outside: the kernel ends the rest and netsandbox says so by its status."""
+@pytest.mark.parametrize("name", ["netsandbox-init", "netsandbox-trap"])
+def test_a_killed_helper_ends_the_run(netsandbox: Any, leftovers: Any, name: str) -> None:
+    """PID 1 of the session, or the process that receives trapped calls, is killed from outside: the rest ends with it,
+    and netsandbox says so by its status."""
     before = leftovers()
     running = netsandbox.spawn("run", "--", "sh", "-c", "echo ready; sleep 60")
     running.read_until(b"ready")
     watch = leftovers.watch(running)
-    init = next(p for p in watch.family if "netsandbox-init" in p.command)
-    os.kill(init.pid, signal.SIGKILL)
+    helper = eventually(lambda: only([p for p in watch.family if p.name == name]))[0]
+    os.kill(helper.pid, signal.SIGKILL)
     assert running.wait(20) in (-signal.SIGKILL, 128 + signal.SIGKILL)
     watch.assert_gone()
     leftovers.assert_none(before)
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(205)
 @pytest.mark.ordinary_user
 def test_daemons_end_with_the_command(netsandbox: Any, canary: Any, authority: Any, leftovers: Any) -> None:
@@ -201,6 +212,7 @@ def test_daemons_end_with_the_command(netsandbox: Any, canary: Any, authority: A
     assert server.accepts == 0
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(206)
 @pytest.mark.ordinary_user
 def test_cycles_that_are_cut_anywhere_leave_nothing(netsandbox: Any, leftovers: Any) -> None:
@@ -228,6 +240,7 @@ def _cycle(netsandbox: Any) -> Any:
     return netsandbox.spawn("run", "--", "sh", "-c", script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(209)
 @pytest.mark.ordinary_user
 def test_twenty_sessions_at_once_keep_their_policies_apart(netsandbox: Any, canary: Any, authority: Any) -> None:
@@ -256,6 +269,7 @@ def test_twenty_sessions_at_once_keep_their_policies_apart(netsandbox: Any, cana
     assert [server.accepts for server in servers] == [2] * count
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(200)
 def test_a_fork_bomb_within_a_limit_ends_with_its_session(netsandbox: Any, leftovers: Any) -> None:
     """As an ordinary user: the kernel does not hold root to this limit."""
@@ -277,6 +291,7 @@ for number in range(500):
     assert not what_stays(lambda: processes.marked(user.mark), within=1.0)
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(175)
 def test_what_a_server_saw_is_on_record_even_if_the_supervisor_was_killed(
     netsandbox: Any, canary: Any, authority: Any

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from netsandbox_portmap.localhost_settings import HostPort
 
 from netsandbox import LocalhostSettings, Policy, Sandbox
 from netsandbox.errors import NetsandboxError
@@ -90,8 +91,9 @@ def test_a_file_cannot_ask_for_it_either(netsandbox: Any, line: str) -> None:
         {"publish": ((3000, 99999),)},
         {"publish": ((0, None),)},
         {"publish": ((3000, 0),)},
-        {"connect_host": (70000,)},
-        {"connect_host": (0,)},
+        {"connect_host": (HostPort(70000),)},
+        {"connect_host": (HostPort(0),)},
+        {"connect_host": (5432,)},
         {"count": 0},
     ],
     ids=str,
@@ -99,6 +101,7 @@ def test_a_file_cannot_ask_for_it_either(netsandbox: Any, line: str) -> None:
 def test_wrong_settings_by_the_api_are_an_error_and_never_no_guard(
     wrong: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     evidence = tmp_path / "ran"
     with pytest.raises(NetsandboxError):
@@ -137,6 +140,7 @@ def test_what_one_session_holds_no_other_gets(netsandbox: Any) -> None:
 @pytest.mark.attack(190)
 @pytest.mark.parametrize("name", ["../x", "a b", "localhost", "3000", "x" * 60, "\x1b[31m", "a.b"])
 def test_a_hostile_name_by_the_api_is_an_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     evidence = tmp_path / "ran"
     with pytest.raises(NetsandboxError):

@@ -22,7 +22,7 @@ def inner(netsandbox: Any, mark: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("before", "words"),
     [
-        (PLAIN, "this is a session of netsandbox already; start the second one outside of it"),
+        (PLAIN, "this is a session of netsandbox already, and the kernel lets only one receive the calls"),
         (UNMARKED, "XDG_STATE_HOME"),
         (IN_DISGUISE, "run netsandbox outside of it"),
     ],

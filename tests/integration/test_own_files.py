@@ -114,6 +114,32 @@ def test_homes_of_other_variables_are_closed_in_both_directions(netsandbox: Any,
 
 
 @pytest.mark.attack(228)
+@pytest.mark.parametrize("mode", ["readable", "open"])
+def test_a_folder_of_profiles_that_a_variable_names_is_out_of_reach(netsandbox: Any, mode: str) -> None:
+    home = netsandbox.home()
+    own = {"NETSANDBOX_PROFILE_DIR": str(home.path / "shared")}
+    make(home, "shared/shop.toml", "[profile]\nabout = 'x'\n[network]\nallow_domains = ['kept.example']\n")
+    explained = netsandbox("explain", "-p", "shop", "kept.example", env=own)
+    assert explained.returncode == 0, explained.stderr
+    assert netsandbox("run", "shop", "--", "true", env=own).returncode == 0
+    profile, twin = home.path / "shared" / "shop.toml", home.path / "twin"
+    before = profile.read_text()
+    options = ("--files", mode, "--allow-write", str(home.path)) if mode == "readable" else ("--files", mode)
+    for env in (own, {}):  # a session without the variable protects the folder too
+        run = netsandbox("run", *options, "--", "sh", "-c", ATTACK, "sh", str(profile), str(twin), env=env)
+        assert run.stdout == "end\n", run.stderr
+        assert profile.read_text() == before
+        assert twin.read_text() == "twin\n"
+    new = home.path / "new"
+    script = f"mkdir -p {new}; echo '[profile]' > {new}/node.toml"
+    assert netsandbox("run", "--files", "open", "--", "sh", "-c", script).returncode == 0
+    refused = netsandbox("run", "node", "--", "echo", "ran", env={"NETSANDBOX_PROFILE_DIR": str(new)})
+    assert (refused.returncode != 0, refused.stdout) == (True, "")
+    assert "an earlier session may have written it" in refused.stderr
+    assert "unset NETSANDBOX_PROFILE_DIR" in refused.stderr
+
+
+@pytest.mark.attack(228)
 @pytest.mark.parametrize("variable", ["XDG_CONFIG_HOME", "XDG_STATE_HOME"])
 def test_a_new_home_that_a_session_filled_is_not_read(netsandbox: Any, variable: str) -> None:
     home = netsandbox.home()

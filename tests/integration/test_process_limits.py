@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from netsandbox.backends.namespaces.cgroup import find_cgroup
-from netsandbox.backends.namespaces.process_rules import is_exempt
+from netsandbox.backends.linux.cgroup import find_cgroup
+from netsandbox.backends.linux.process_rules import is_exempt
 from netsandbox.policy.limits import parse_limits
 
 pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]

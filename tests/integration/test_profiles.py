@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.integration.test_git_and_ssh import git, repository, smart_http  # noqa: F401 (a fixture)
+from tests.integration.test_git_and_ssh import repository, smart_http  # noqa: F401 (a fixture)
 from tests.rig import registries
 from tests.rig.command import Run
+from tests.rig.git_server import git
 from tests.rig.ports import free_port
 from tests.rig.registries import MODULE, PACKAGE, VERSION, Handler
 from tests.rig.tools import Tools
@@ -84,6 +85,19 @@ def test_npm_installs_from_the_users_registry_and_nothing_else_is_reached(shop: 
     assert not without.events("egress", verdict="allow")
 
 
+def test_npm_is_known_by_its_name_in_an_empty_folder(shop: Shop) -> None:
+    need("npm", "npm")
+    url = shop.serve(registries.npm)
+    shop.write("~/.npmrc", f"registry={url}/\n")
+    unguessed = shop.run("--", "sh", "-c", '"$@"', "sh", *INSTALL)
+    assert unguessed.returncode != 0, "the twin: what a shell runs selects nothing"
+    assert not unguessed.events("egress", verdict="allow")
+    run = shop.run("-v", "--", *INSTALL)
+    assert run.returncode == 0, run.stderr
+    assert "netsandbox: profile node: detected by the command npm\n" in run.stderr
+    shop.assert_only_the_registry(run)
+
+
 @pytest.mark.ordinary_user
 def test_a_projects_registry_is_not_reached_until_its_file_is_trusted(shop: Shop) -> None:
     """What a clone brings along: npm would send it the names of packages, and run what it answers."""
@@ -105,9 +119,11 @@ def test_a_projects_registry_is_not_reached_until_its_file_is_trusted(shop: Shop
     shop.run("--", *INSTALL)
     assert evil.accepts > 0, "the twin: what the user trusts is reached"
     reached = evil.accepts
-    cloned.write_text(f"registry=http://{DENIED}:{evil.port}/other/\n")
+    cloned.write_text(f"# other\nregistry=http://{DENIED}:{evil.port}/other/\n")
     shop.run("--", *INSTALL)
-    assert evil.accepts == reached, "a changed file is a new one"
+    assert evil.accepts > reached, "the twin: only the host is trusted"
+    cloned.write_text(f"registry=http://other.{DENIED}:{evil.port}/\n")
+    assert f"would open other.{DENIED}:{evil.port}; ignored" in shop.run("--", "true").stderr, "another host is new"
 
 
 @pytest.mark.ordinary_user
@@ -221,6 +237,7 @@ def test_git_clones_from_a_host_of_the_users_settings(shop: Shop, repository: Pa
     assert shop.run("--", *clone[:-1], "other").returncode != 0, "the twin: nobody named the profile"
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 def test_a_command_changes_no_profile_and_no_cached_value(world: World) -> None:
     """The next run would read them (INV-8)."""

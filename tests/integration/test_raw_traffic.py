@@ -29,6 +29,7 @@ int main(int argc, char **argv)
 )
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(98)
 @pytest.mark.attack(99)
 @pytest.mark.attack(203)
@@ -58,6 +59,7 @@ def test_raw_static_programs_without_environment_get_the_same_verdicts(
     assert len(run.events("egress", verdict="deny", host="192.0.2.7")) == 4
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(129)
 def test_datagrams_to_anywhere_are_recorded_and_go_nowhere(netsandbox: Any, canary: Any) -> None:
     """129, and the name services of the local network: multicast and broadcast, both families."""

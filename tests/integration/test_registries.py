@@ -71,7 +71,7 @@ def test_npm_installs_from_its_registry(netsandbox: Any, npm_registry: str) -> N
 @pytest.mark.ordinary_user
 def test_npm_without_its_registry_installs_nothing(netsandbox: Any, npm_registry: str) -> None:
     """The twin: the same command, another allowed name. npm fails soon and the log names the registry as denied."""
-    options = ("--allow-domain", "allowed.test")
+    options = ("--no-detect", "--allow-domain", "allowed.test")  # the name npm selects its profile otherwise
     install = ("npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0", NPM_PACKAGE)
     run = netsandbox("run", *options, "--", *install, env=tool_environment(), timeout=120)
     assert run.returncode != 0

@@ -101,17 +101,55 @@ def test_nor_does_it_reach_anything_once_the_user_trusts_it(shop: Shop, trace: T
     before = explained(shop, env=env)
     assert before.returncode == 1
     told = shop.world.netsandbox("run", "--", "/bin/true", env=env, timeout=120).stderr
-    shown = f"~/{planted.relative_to(shop.home.path)}"
-    assert f"netsandbox: {shown} would open what it calls the registry of pip; ignored until you run" in told
-    trusted = shop.world.netsandbox("trust", "--yes", planted, env=env, timeout=120)
+    assert "netsandbox: ~/bin would open the registry that pip in it names; ignored until you run" in told
+    trusted = shop.world.netsandbox("trust", "--yes", planted.parent, env=env, timeout=120)
     assert trusted.returncode == 0, trusted.stderr
     assert trace.lines() == []
     assert explained(shop, env=env).returncode == 0, "the twin: what the user trusts is asked"
     session, mode = trace.lines()[0].split()
     assert (bool(session), mode) == (True, "offline")
     assert canary.accepts == 0
-    planted.write_text(planted.read_text() + "# more\n")
-    assert explained(shop, env=env).returncode == 1, "a changed program is a new one"
+    inside(shop, f"echo '# more' >> {planted}")
+    assert explained(shop, env=env).returncode == 1, "what another session changes is a new one"
+
+
+def version(shop: Shop, name: str, registry: str) -> tuple[str, dict[str, str]]:  # noqa: F811
+    """The words that install a version of node with its npm, as nvm does, and the variables of a shell that uses it."""
+    folder = shop.home.path / ".nvm" / "versions" / "node" / name
+    script = "\n".join(
+        (
+            f"mkdir -p {folder}/bin {folder}/lib",
+            f"printf '#!/bin/sh\\necho https://{registry}/\\n' > {folder}/bin/node",
+            f"printf '#!/usr/bin/env node\\n' > {folder}/lib/npm-cli.js",
+            f"chmod 755 {folder}/bin/node {folder}/lib/npm-cli.js",
+            f"ln -s ../lib/npm-cli.js {folder}/bin/npm",
+        )
+    )
+    return script, {"PATH": f"{folder}/bin"}
+
+
+@pytest.mark.closed_files
+@pytest.mark.ordinary_user
+def test_an_upgrade_of_node_is_used_and_one_that_a_session_planted_is_not(shop: Shop) -> None:  # noqa: F811
+    shop.write("package.json", "{}")
+    install, env = version(shop, "v1", "first.test")
+    shop.home.plainly(["sh", "-ec", install])
+    inside(shop, "true")
+    assert explained(shop, "first.test", env=env).returncode == 0
+    install, env = version(shop, "v2", "second.test")
+    shop.home.plainly(["sh", "-ec", install])
+    assert explained(shop, "second.test", env=env).returncode == 0, "no session could write there"
+    install, planted = version(shop, "v3", EVIL)
+    wide = shop.world.netsandbox("run", "--no-detect", "--allow-write", "~/.nvm", "--", "sh", "-ec", install)
+    assert wide.returncode == 0, wide.stderr
+    assert explained(shop, env=planted).returncode == 1
+    assert explained(shop, "second.test", env=env).returncode == 0, "the twin is older than that session"
+    told = shop.world.netsandbox("run", "--", "/bin/true", env=planted, timeout=120).stderr
+    advice = "ignored until you run `netsandbox trust ~/.nvm`"
+    assert f"netsandbox: ~/.nvm would open the registry that npm in it names; {advice}\n" in told
+    trusted = shop.world.netsandbox("trust", "--yes", shop.home.path / ".nvm", env=planted)
+    assert "~/.nvm/versions/node/v3/bin/node\n" in trusted.stdout, "the new files are shown"
+    assert explained(shop, env=planted).returncode == 0, "the twin: the user has seen them"
 
 
 @pytest.mark.parametrize("tool", SETTINGS)
@@ -159,8 +197,14 @@ def test_a_session_cannot_make_itself_the_first(shop: Shop) -> None:  # noqa: F8
     note = shop.home.state / "netsandbox" / "first-session"
     inside(shop, "true")
     before = note.read_bytes()
+    marks = shop.home.path / ".local" / "share" / "netsandbox" / "written"
+    marked = {mark.name: mark.read_bytes() for mark in marks.iterdir()}
+    assert marked
     inside(
         shop,
+        f"rm -rf {marks} || :",
+        f"mv {marks.parents[1]} {shop.home.path}/away || :",
+        f"for each in {marks}/*; do echo 9999999999999999999 > $each || :; done",
         f"rm -f {note} || :",
         f"rm -rf {note.parent} || :",
         f"mv {shop.home.state} {shop.home.path}/away || :",
@@ -168,6 +212,7 @@ def test_a_session_cannot_make_itself_the_first(shop: Shop) -> None:  # noqa: F8
         f"echo 9999999999999999999 > {note} || :",
     )
     assert note.read_bytes() == before
+    assert {mark.name: mark.read_bytes() for mark in marks.iterdir()} == marked
 
 
 def test_asking_leaves_no_session_behind(shop: Shop) -> None:  # noqa: F811

@@ -30,6 +30,7 @@ def part(request: pytest.FixtureRequest) -> Iterator[Path]:
     (folder / "planted").unlink(missing_ok=True)
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(213)
 @pytest.mark.parametrize("mode", MODES)
 def test_no_rule_opens_our_code(netsandbox: Any, part: Path, mode: str) -> None:
@@ -58,6 +59,7 @@ def test_a_folder_beside_our_code_can_be_opened(netsandbox: Any) -> None:
     assert (folder / "planted").exists()
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.parametrize("option", ["--allow-write", "--allow-read"])
 @pytest.mark.parametrize("mode", MODES)

@@ -52,12 +52,15 @@ def test_a_full_window_publishes_no_more_and_says_so(puppet: Puppets) -> None:
     assert session.page in session.tell("connect", "127.0.0.1", 3001, CLOSING)["answer"]
 
 
-def test_a_window_of_one_port_has_urls_without_a_name(puppet: Puppets) -> None:
-    session = puppet("--listening-base-port", str(ports.free_port()), "--listening-port-count", "1")
+def test_a_window_of_one_port_has_urls_without_a_name_where_the_gateway_is_taken(puppet: Puppets, canary: Any) -> None:
+    taken = canary.http("127.0.0.1")
+    window = ("--listening-base-port", str(ports.free_port()), "--listening-port-count", "1")
+    session = puppet(*window, "--gateway-port", str(taken.port))
     session.tell("listen", "127.0.0.1", 3000)
     entry = session.published(3000)
     assert entry["url"] == f"http://127.0.0.1:{entry['host_port']}/"
     assert clients.ask_http("127.0.0.1", entry["host_port"])["page"] == session.page
+    assert taken.accepts == 0
 
 
 def test_a_place_that_the_host_took_meanwhile_is_left_alone(puppet: Puppets, canary: Any) -> None:

@@ -91,6 +91,23 @@ def test_the_prompt_shows_the_mode_in_its_colour_and_the_users_file_counts(
     screen.see("left with 3\n")
 
 
+def test_a_shell_of_another_kind_ends_with_its_own_status(netsandbox: Any, start: Start) -> None:
+    screen = start([*TELLING, "netsandbox", "run"], {"SHELL": needs("dash"), "PS1": "ready> "})
+    screen.see("ready>")
+    screen.type("exit 3\n")
+    assert "process group" not in screen.see("left with 3\n")
+
+
+def test_the_title_of_the_terminal_tells_the_mode_until_the_shell_ends(netsandbox: Any, start: Start) -> None:
+    titled = ("sh", "-c", 'printf "\\033]2;mine\\007"; "$@"; echo "left with $?"; exec cat', "sh")
+    screen = start([*titled, "netsandbox", "run"], {"SHELL": needs("bash")})
+    screen.see("[sandbox:offline]")
+    eventually(lambda: screen.title() == "[sandbox:offline]")
+    screen.type("exit 3\n")
+    screen.see("left with 3\n")
+    assert screen.title() == "mine"
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_by_default_the_users_file_is_not_shown_and_the_mode_is(netsandbox: Any, start: Start, shell: str) -> None:
     """Start-up files often export keys."""

@@ -18,6 +18,7 @@ FORWARDED = ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"]
 GLIBC_OWN = 0b11 << 31  # signals 32 and 33: glibc's posix_spawn leaves them ignored and its threads set them anew
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.parametrize("name", FORWARDED)
 def test_a_signal_to_the_supervisor_alone_reaches_the_command(spawn: Any, name: str) -> None:
     running = spawn(
@@ -29,6 +30,7 @@ def test_a_signal_to_the_supervisor_alone_reaches_the_command(spawn: Any, name: 
     assert running.wait() == 9
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.parametrize("name", FORWARDED)
 def test_a_signal_that_ends_the_command_ends_netsandbox_by_the_same_signal(spawn: Any, name: str) -> None:
     number = signal.Signals[f"SIG{name}"]
@@ -39,6 +41,7 @@ def test_a_signal_that_ends_the_command_ends_netsandbox_by_the_same_signal(spawn
     assert running.process.stderr.read() == b""
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.parametrize("name", ["KILL", "SEGV", "ABRT", "PIPE", "ALRM", "TERM", "INT", "BUS", "XCPU"])
 def test_a_command_that_dies_of_a_signal_shows_it(netsandbox: Any, name: str) -> None:
     run = netsandbox("run", "--", "sh", "-c", f"ulimit -c 0; kill -{name} $$")
@@ -48,6 +51,7 @@ def test_a_command_that_dies_of_a_signal_shows_it(netsandbox: Any, name: str) ->
     assert [record["status"] for record in end] == [128 + signal.Signals[f"SIG{name}"]]
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_a_core_limit_and_others_are_inherited(netsandbox: Any) -> None:
     """Limits are the caller's, but for the descriptors that stay with PID 1 where there are many."""
     limits = [resource.getrlimit(kind) for kind in (resource.RLIMIT_CORE, resource.RLIMIT_NPROC)]
@@ -96,6 +100,7 @@ def test_a_hangup_that_is_ignored_ends_nothing(netsandbox: Any) -> None:
     assert (out, running.returncode) == (b"got=hello\n", 0)
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_a_command_that_ignores_a_signal_goes_on(spawn: Any) -> None:
     script = "trap '' TERM; echo ready; read line; echo got=$line; exit 6"
     running = spawn("run", "--", "sh", "-c", script, stdin=subprocess.PIPE)
@@ -108,6 +113,7 @@ def test_a_command_that_ignores_a_signal_goes_on(spawn: Any) -> None:
     assert running.wait() == 6
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_a_signal_to_the_group_reaches_the_command_once(spawn: Any) -> None:
     """What timeout(1) and a supervisor of services send; many programs take a second one for impatience."""
     traps = "n=0; trap 'n=$((n+1)); echo $n' TERM; trap 'echo caught=$n; exit 9' USR1"
@@ -122,6 +128,7 @@ def test_a_signal_to_the_group_reaches_the_command_once(spawn: Any) -> None:
     assert running.wait(20) == 9
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_a_signal_to_the_group_reaches_a_command_that_left_it(spawn: Any) -> None:
     script = "import os, signal; os.setpgid(0, 0); print('ready', flush=True); signal.pause()"
     running = spawn("run", "--", "python3", "-I", "-c", script)
@@ -130,6 +137,7 @@ def test_a_signal_to_the_group_reaches_a_command_that_left_it(spawn: Any) -> Non
     assert running.wait(20) == -signal.SIGTERM
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(170)
 def test_a_process_of_the_session_cannot_signal_the_supervisor_or_the_host(netsandbox: Any) -> None:
     """kill(-1) and every PID there is; only the session's own processes are in reach."""

@@ -215,6 +215,7 @@ def test_a_full_screen_program_owns_the_terminal(terminal: Terminal) -> None:
     assert "003 032   x" in terminal.see("done")
 
 
+@pytest.mark.backend("namespaces", "broker")
 def test_everything_ends_when_the_terminal_is_closed(netsandbox: Any, leftovers: Any) -> None:
     """INV-10: the window is closed, the session's leader gets SIGHUP."""
     running = netsandbox.spawn("run", "--", "sh", "-c", 'echo rea""dy; sleep 100', terminal=True)
@@ -246,3 +247,16 @@ def test_the_terminals_flags_are_restored(netsandbox: Any, end: str) -> None:
     assert termios.tcgetattr(slave) == before
     os.close(slave)
     running.close()
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+def test_a_shell_without_a_command_ends_with_its_status_and_gives_the_terminal_back(
+    terminal: Terminal, shell: str
+) -> None:
+    """dash would give the terminal to the group that it found, which does not exist inside."""
+    terminal.type(f"SHELL={shell} netsandbox run\n")
+    terminal.type("echo rea''dy\n")
+    terminal.see("ready")
+    terminal.type("exit 3\n")
+    assert "process group" not in terminal.see("outer> ")
+    assert terminal.status() == 3

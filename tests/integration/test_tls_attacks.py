@@ -106,6 +106,7 @@ def tried(netsandbox: Any, canary: Any, authority: Any) -> Any:
     return run
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(55)
 def test_55_the_hello_must_name_the_decided_host_at_every_door(tried: Any, canary: Any) -> None:
     server = canary.tcp(greeting=b"")
@@ -145,6 +146,7 @@ out["bad"] = [handshake(way, "denied.test", chop) for way in (by_connect, by_soc
     assert {record["outcome"] for record in done.run.events("egress.end")} >= {"tls", "refused"}
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(58)
 @pytest.mark.attack(60)
 @pytest.mark.attack(65)
@@ -193,6 +195,7 @@ out["padded"] = send(by_connect, hello(extension(21, b"\0" * 12000), sni(good)))
     assert all(data == b"" or data.startswith(b"\x80\x2e") for data in others), others
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(56)
 def test_56_behind_the_right_name_bytes_reach_the_decided_origin_and_no_other(tried: Any, canary: Any) -> None:
     """The residual of domain fronting: inside TLS another Host can be named, but to the allowed origin alone."""
@@ -210,6 +213,7 @@ with context.wrap_socket(by_connect(b"allowed.test", port), server_hostname="all
     assert (record["host"], record["address"], record["port"]) == ("allowed.test", "127.0.0.1", server.port)
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(61)
 def test_61_a_name_in_the_hello_does_not_open_an_address(tried: Any, canary: Any) -> None:
     server = canary.tcp()
@@ -227,6 +231,7 @@ out["twin"] = send(by_wire, flight)
     assert {record["address"] for record in done.denied(door="transparent")} >= {"192.0.2.1", "2001:db8::1"}
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(62)
 def test_62_what_is_no_tls_is_relayed_and_recorded_as_opaque(tried: Any, canary: Any) -> None:
     server = canary.tcp(echo=True)
@@ -239,6 +244,7 @@ out["raw"] = send(by_wire, b"\\x00\\x01\\x02 raw")
     assert [record["outcome"] for record in done.run.events("egress.end")] == ["opaque", "opaque"]
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.attack(63)
 def test_63_quic_goes_nowhere_and_is_recorded(tried: Any, canary: Any) -> None:
     server = canary.udp()

@@ -107,6 +107,7 @@ report(good=lambda: talk({good.path!r}), relative=lambda: talk("./good.sock"), l
     assert {bad.path, str(short_tmp / "to-bad")} <= denied
 
 
+@pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 def test_internet_sockets_behave_as_without_the_option(netsandbox: Any, short_tmp: Path) -> None:
     """TCP and UDP, both families, blocking or not, listening, refused and denied: the same answers (INV-3)."""

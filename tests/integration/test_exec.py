@@ -1,0 +1,292 @@
+"""`netsandbox exec` starts a second command in a session: as confined as the first, and as useful."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.rig import clients
+from tests.rig.command import Spawned
+from tests.rig.localhost import eventually
+from tests.rig.world import World
+
+pytestmark = pytest.mark.usefixtures("user_namespaces")
+
+CONFINEMENT = """\
+import json, os, resource
+def read(path):
+    try:
+        return open(path).read()
+    except OSError as error:
+        return error.strerror
+names = ("Cap", "NoNew", "Seccomp", "Uid", "Gid", "Groups")
+print(json.dumps({
+    "status": [line for line in read("/proc/self/status").splitlines() if line.startswith(names)],
+    "spaces": [os.stat(f"/proc/self/ns/{name}").st_ino for name in sorted(os.listdir("/proc/self/ns"))],
+    "limits": [resource.getrlimit(number) for number in range(16)],
+    "cgroup": read("/proc/self/cgroup"),
+    "variables": dict(os.environ),
+    "folder": os.getcwd(),
+    "descriptors": sorted(int(name) for name in os.listdir("/proc/self/fd")),
+}), flush=True)
+"""
+# Waits for a line and then looks at itself, so that both commands exist at the same time.
+FIRST = f"input()\n{CONFINEMENT}\ninput()"
+
+Start = Callable[..., Spawned]
+
+
+@pytest.fixture
+def session(netsandbox: Any) -> Start:
+    """session(*options, command=…) -> a running session called `shop`."""
+
+    def start(*options: str, command: tuple[str, ...] = ("sleep", "100")) -> Spawned:
+        running: Spawned = netsandbox.spawn("run", "--name", "shop", *options, "--", *command, stdin=subprocess.PIPE)
+        eventually(lambda: "shop" in netsandbox("ps").stdout)
+        return running
+
+    return start
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.closed_files
+@pytest.mark.parametrize("options", [(), ("--no-debug", "--limit", "files=200,core=0"), ("--files", "open")])
+def test_the_second_command_is_confined_as_the_first(netsandbox: Any, session: Start, options: tuple[str, ...]) -> None:
+    running = session(*options, command=(netsandbox.python, "-c", FIRST))
+    assert running.process.stdin is not None
+    running.process.stdin.write(b"\n")
+    running.process.stdin.flush()
+    first = json.loads(running.read_until(b"}\n"))
+    second = json.loads(netsandbox("exec", "shop", "--", netsandbox.python, "-c", CONFINEMENT).stdout)
+    assert first == second
+    assert first["descriptors"] == [0, 1, 2, 3]  # 3 lists them
+    if "--no-debug" not in options:
+        assert {"CapEff:\t0000000000000000", "Seccomp:\t2", "NoNewPrivs:\t1"} <= set(first["status"])
+
+
+@pytest.mark.closed_files
+def test_files_that_the_session_does_not_see_are_not_seen(netsandbox: Any, session: Start) -> None:
+    home = netsandbox.home()
+    (home.path / "secret").write_text("secret")
+    (home.work / "project").write_text("")
+    session("--deny-write", str(home.work / "project"))
+    script = f"cat {home.path}/secret; (echo x >> {home.work}/project) && echo written; echo y > {home.work}/made; true"
+    done = netsandbox("exec", "shop", "--", "sh", "-c", script)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (home.work / "project").read_text() == ""
+    assert (home.work / "made").read_text() == "y\n"
+
+
+def test_only_allowed_hosts_are_reached_and_the_rest_is_recorded(world: World, session: Start) -> None:
+    good = world.canary.http(body=b"welcome\n")
+    running = session(*world.options(good.port))
+    allowed, denied = world.urls(good.port)
+    for url in (allowed, denied):
+        world.netsandbox("exec", "shop", "--", "curl", "-sS", "-m", "20", url)
+    assert (good.accepts, world.forbidden.accepts) == (1, 0)
+    assert running.wait_for("egress", verdict="allow")["host"] == "allowed.test"
+    assert running.wait_for("egress", verdict="deny")["host"] == "denied.test"
+
+
+def test_the_record_comes_before_the_command(netsandbox: Any, session: Start) -> None:
+    running = session()
+    client = netsandbox.spawn("exec", "shop", "--cwd", "/", "--", "sh", "-c", "pwd; exec sleep 100")
+    client.read_until(b"/\n")
+    record = running.wait_for("session.exec")
+    assert (record["command"], record["args"], record["folder"], record["terminal"]) == ("sh", 2, "/", False)
+    assert (record["by_pid"], record["by_uid"]) == (client.pid, netsandbox.identity.uid)
+
+
+def test_the_two_commands_share_sockets_signals_and_a_localhost(netsandbox: Any, session: Start) -> None:
+    """One Landlock domain and one filter: neither is a stranger to the other."""
+    server = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.bind('s'); s.listen(); s.accept()[0].send(b'hello')"
+    running = session(command=(netsandbox.python, "-c", f"print('up', flush=True); {server}; input()"))
+    running.read_until(b"up")
+    client = "import socket; s=socket.socket(socket.AF_UNIX); s.connect('s'); print(s.recv(9).decode())"
+    eventually((netsandbox.home().work / "s").exists)
+    assert netsandbox("exec", "shop", "--", netsandbox.python, "-c", client).stdout == "hello\n"
+    web = netsandbox.spawn("exec", "shop", "--", netsandbox.python, "-m", "http.server", "3000")
+    entry = eventually(lambda: json.loads(netsandbox("ports", "--json", "shop").stdout))[0]
+    assert entry["port"] == 3000
+    assert clients.ask_http(entry["host_address"], entry["host_port"])["status"] in (200, 404)
+    assert netsandbox("exec", "shop", "--", "sh", "-c", "kill -KILL 2").returncode in (0, 137)
+    assert running.wait() == -signal.SIGKILL
+    assert web.wait() == 137
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "text"),
+    [
+        (("sh", "-c", "exit 7"), 7, ""),
+        (("sh", "-c", "kill -TERM $$"), -signal.SIGTERM, ""),
+        (("no-such-command-here",), 127, "command not found"),
+        (("/etc/passwd",), 126, "Permission denied"),
+    ],
+)
+def test_statuses_are_those_of_the_command(
+    netsandbox: Any, session: Start, command: tuple[str, ...], status: int, text: str
+) -> None:
+    session()
+    done = netsandbox("exec", "shop", "--", *command)
+    assert (done.returncode, text in done.stderr, done.stdout) == (status, True, "")
+
+
+def test_pipes_carry_bytes_in_order_and_end(netsandbox: Any, session: Start) -> None:
+    session()
+    data = bytes(range(256)) * 4096
+    assert netsandbox("exec", "shop", "--", "cat", input=data).stdout_bytes == data
+    both = netsandbox("exec", "shop", "--", "sh", "-c", "printf out; printf err >&2")
+    assert (both.stdout_bytes, both.stderr_bytes) == (b"out", b"err")
+
+
+def test_signals_to_the_client_reach_its_command_alone(netsandbox: Any, session: Start) -> None:
+    running = session(command=("sh", "-c", "trap 'echo hit' TERM; while :; do sleep 0.05; done"))
+    script = "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.05; done"
+    client = netsandbox.spawn("exec", "shop", "--", "sh", "-c", script)
+    client.read_until(b"ready")
+    client.signal(signal.SIGTERM)
+    client.read_until(b"caught")
+    assert client.wait() == 9
+    assert running.process.poll() is None
+
+
+def test_a_client_that_dies_hangs_up(netsandbox: Any, session: Start) -> None:
+    session()
+    mark = netsandbox.home().work / "hung-up"
+    script = f"trap 'touch {mark}; exit' HUP; echo ready; while :; do sleep 0.05; done"
+    client = netsandbox.spawn("exec", "shop", "--", "sh", "-c", script)
+    client.read_until(b"ready")
+    client.process.kill()
+    eventually(mark.exists)
+
+
+def test_a_session_that_ends_ends_its_second_command(netsandbox: Any, session: Start) -> None:
+    running = session()
+    client = netsandbox.spawn("exec", "shop", "--", "sh", "-c", "echo ready; exec sleep 100")
+    client.read_until(b"ready")
+    family = [process for process in running.family() if "sleep" in process.command]
+    assert len(family) >= 2
+    assert netsandbox("stop", "shop").returncode == 0
+    assert client.wait() == 137
+    assert client.process.stderr is not None
+    assert client.process.stderr.read() == b"netsandbox: session shop ended\n"
+    eventually(lambda: not any(process.alive for process in family))  # PID 1 ends them after it reported the end
+
+
+@pytest.mark.backend("namespaces", "broker")
+def test_a_supervisor_that_is_killed_takes_the_second_command_along(netsandbox: Any, session: Start) -> None:
+    """INV-10."""
+    running = session()
+    client = netsandbox.spawn("exec", "shop", "--", "sh", "-c", "echo ready; exec sleep 100")
+    client.read_until(b"ready")
+    family = [process for process in running.family() if "sleep" in process.command]
+    running.process.kill()
+    assert client.wait() == 137
+    eventually(lambda: not any(process.alive for process in family))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("nobody", "--", "true"), "no running session is called 'nobody'"),
+        (("shop",), "exec needs a NAME and a command"),
+        (("shop", "--", ""), "exec needs a NAME and a command"),
+        (("shop", "--cwd", "/no/such/folder", "--", "true"), "--cwd: No such file or directory"),
+        (("shop", "--", "true", "x" * 70_000, "x" * 70_000), "too long for exec"),
+    ],
+)
+def test_bad_input_is_one_clear_line(netsandbox: Any, session: Start, words: tuple[str, ...], text: str) -> None:
+    session()
+    done = netsandbox("exec", *words)
+    assert done.returncode in (1, 2, 126)
+    assert text in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_session_that_is_suspended_is_named_as_the_reason(netsandbox: Any, session: Start) -> None:
+    running = session()
+    running.signal(signal.SIGSTOP)
+    done = netsandbox("exec", "shop", "--", "true")
+    running.signal(signal.SIGCONT)
+    assert (done.returncode, "session shop is suspended" in done.stderr) == (1, True)
+
+
+def test_there_is_a_bound_of_commands_at_the_same_time(netsandbox: Any, session: Start) -> None:
+    """The spawner has no more descriptors than the session."""
+    session("--limit", "files=14")
+    running = []
+    for _ in range(14):
+        running.append(netsandbox.spawn("exec", "shop", "--", "sh", "-c", "echo ready; exec sleep 100"))
+        assert running[-1].process.stdout is not None
+        if not running[-1].process.stdout.readline():
+            break
+    assert running.pop().wait() == 1
+    assert len(running) > 2
+    running.pop().process.kill()
+    eventually(lambda: netsandbox("exec", "shop", "--", "true").returncode == 0)
+
+
+@pytest.mark.backend("namespaces", "broker")
+def test_a_file_that_the_session_must_not_write_is_not_passed_in(netsandbox: Any, session: Start) -> None:
+    """INV-8: a file opened by the client could be opened anew through /proc, and written."""
+    log = netsandbox.home().path / "kept.jsonl"
+    session("--audit-log", str(log))
+    with log.open("rb") as file:
+        client = netsandbox.spawn("exec", "shop", "--", "true", stdin=file.fileno())
+    assert client.wait() == 1
+    assert client.process.stderr is not None
+    assert b"kept.jsonl" in client.process.stderr.read()
+
+
+SNOOPING = """\
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+pid = int(sys.argv[1])
+found = {}
+for name in ("fd/0", "fd/3", "mem", "environ", "maps", "root", "exe"):
+    try:
+        os.close(os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
+        found[name] = "opened"
+    except OSError as error:
+        found[name] = error.strerror
+for request in (16, 0x4206):  # PTRACE_ATTACH, PTRACE_SEIZE
+    found[request] = libc.ptrace(request, pid, 0, 0)
+pidfd = os.pidfd_open(pid)
+found["taken"] = [fd for fd in range(32) if libc.syscall(438, pidfd, fd, 0) >= 0]
+print(found)
+"""
+
+
+@pytest.mark.attack(236)
+@pytest.mark.ordinary_user
+def test_the_command_can_neither_trace_nor_rob_the_spawner(netsandbox: Any, session: Start) -> None:
+    """Its twin: the same program reads and robs a process of the session."""
+    session("--files", "open")
+    script = f"{SNOOPING}\n"
+    listed = netsandbox("exec", "shop", "--", "sh", "-c", "cat /proc/[0-9]*/stat").stdout
+    pids = {line.split(" (")[1].partition(")")[0]: line.split(" ")[0] for line in listed.splitlines()}
+    tried = netsandbox("exec", "shop", "--", netsandbox.python, "-c", script, pids["netsandbox-exec"]).stdout
+    assert "opened" not in tried
+    assert "16: -1" in tried
+    assert "'taken': []" in tried
+    twin = netsandbox("exec", "shop", "--", netsandbox.python, "-c", script, pids["sleep"]).stdout
+    assert "'maps': 'opened'" in twin
+    assert "'taken': [0" in twin
+
+
+@pytest.mark.attack(236)
+def test_a_command_that_kills_the_spawner_only_ends_exec(netsandbox: Any, session: Start) -> None:
+    running = session()
+    client = netsandbox.spawn("exec", "shop", "--", "sh", "-c", "echo ready; exec sleep 100")
+    client.read_until(b"ready")
+    killed = netsandbox("exec", "shop", "--", "sh", "-c", "kill -9 3")
+    assert killed.returncode == 137
+    assert client.wait() == 137
+    refused = netsandbox("exec", "shop", "--", "true")
+    assert (refused.returncode, "is gone" in refused.stderr) == (1, True)
+    assert running.process.poll() is None
