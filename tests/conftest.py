@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, settings
 from netsandbox import paths
 
 pytest_plugins = [
+    "tests.rig.patience",
     "tests.rig.workshop",
     "tests.rig.account",
+    "tests.rig.private_home",
     "tests.rig.certificates",
     "tests.rig.canary",
     "tests.rig.authority",
@@ -28,6 +30,8 @@ pytest_plugins = [
     "tests.rig.failures",
     "tests.rig.heap",
     "tests.rig.pipe",
+    "tests.rig.landlocked",
+    "tests.rig.native_units",
 ]
 
 _memory_home = paths.memory_home

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-from netsandbox import Policy, Sandbox
-from netsandbox.backends.namespaces.seccomp import syscall_table
+from netsandbox import Policy
+from netsandbox.backends.linux.seccomp import syscall_table
 from netsandbox.cli import (
     apply,
     approve,
@@ -23,9 +23,12 @@ from netsandbox.cli import (
     deny,
     discard,
     doctor,
+    exec,
     explain,
     init,
     learn,
+    logs,
+    man,
     open,
     pending,
     ports,
@@ -34,6 +37,7 @@ from netsandbox.cli import (
     run,
     stop,
     trust,
+    uninstall,
 )
 from netsandbox.cli.main import COMMANDS
 from netsandbox.cli.run_options import POLICY_OPTIONS
@@ -42,6 +46,7 @@ from netsandbox.errors import UsageError
 from netsandbox.policy import reasons
 from netsandbox.runtime.option_parser import Option
 from netsandbox.settings import RunSettings
+from tests.rig.in_process import run_here
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])
@@ -101,6 +106,10 @@ OWN_OF_EXPLAIN = tuple(option for option in explain.OPTIONS if option not in POL
         ("init", spellings(init.OPTIONS)),
         ("learn", spellings(OWN_OF_LEARN)),
         ("completion", spellings(completion.OPTIONS)),
+        ("man", spellings(man.OPTIONS)),
+        ("exec", spellings(exec.OPTIONS)),
+        ("logs", spellings(logs.OPTIONS)),
+        ("uninstall", spellings(uninstall.OPTIONS)),
     ],
 )
 def test_each_command_documents_its_options_and_no_others(heading: str, known: set[str]) -> None:
@@ -110,7 +119,7 @@ def test_each_command_documents_its_options_and_no_others(heading: str, known: s
 def test_no_page_names_an_option_of_netsandbox_that_it_does_not_have() -> None:
     commands = (
         *(init, learn, run, explain, audit, doctor, ps, ports, stop, open, profile, config, trust, completion),
-        *(pending, approve, deny, changes, apply, discard),
+        *(pending, approve, deny, changes, apply, discard, man, uninstall, exec, logs),
     )
     known = {"--version"}.union(*(spellings(command.OPTIONS) for command in commands))
     own_words = re.sub(r"^netsandbox: .*$", "", page("docs/cli.md"), flags=re.MULTILINE)  # messages quote slips
@@ -240,8 +249,8 @@ def test_no_file_speaks_of_somebodys_home() -> None:
 def test_the_page_on_macos_quotes_what_a_mac_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("netsandbox.system.DEFAULT_BACKEND", "seatbelt")
     wanted = RunSettings(localhost=LocalhostSettings(strategy="isolate", chosen=True))
-    with pytest.raises(UsageError) as refused, Sandbox(Policy(), wanted) as box:
-        box.run(["true"])
+    with pytest.raises(UsageError) as refused:
+        run_here(Policy(), ["true"], wanted)
     assert f"    netsandbox: {refused.value}\n" in page("docs/platform-macos.md")
 
 
@@ -249,3 +258,9 @@ def test_every_component_folder_has_a_page_of_its_own() -> None:
     for folder in SOURCES:
         text = (ROOT / folder / "README.md").read_text("utf-8")
         assert text.startswith("# "), folder
+
+
+def test_the_table_of_the_inspection_package_names_each_module() -> None:
+    folder = ROOT / "proxy/netsandbox_proxy/inspect"
+    named = set(re.findall(r"`(\w+)`", (folder / "__init__.py").read_text("utf-8")))
+    assert {path.stem for path in folder.glob("*.py")} - named == {"__init__"}

@@ -25,10 +25,13 @@ UNMIRRORED = ("bench", "integration", "rig", "seatbelt_model", "backends/seatbel
 # Sources beside the packages' Python: C units, and the scripts that build them.
 OTHER_SOURCES = {
     "cli": ("netsandbox/cli/native/*.c",),
-    "interpose": ("interpose/src/*.[ch]", "interpose/*.py", "interpose/macos"),
+    "interpose": ("interpose/src/*.[ch]", "interpose/*.py"),
+    "backends/broker": ("netsandbox/backends/broker/native/*.c",),
+    "backends/linux": ("netsandbox/backends/linux/native/*.c",),
     "backends/namespaces": ("netsandbox/backends/namespaces/native/*.c",),
     "backends/seatbelt": ("netsandbox/backends/seatbelt/native/*.c",),
 }
+BUILT = {"interpose": {"macos"}}  # what is built for Macs, of the same sources
 
 
 def product_modules() -> dict[str, Path]:
@@ -88,6 +91,7 @@ def test_every_test_names_a_module() -> None:
         if folder == ".":  # pages, scripts and the tests themselves are tested there too
             continue
         known = {Path(module).name for module in modules if str(Path(module).parent) == folder}
+        known |= BUILT.get(folder, set())
         known |= {path.stem for pattern in OTHER_SOURCES.get(folder, ()) for path in ROOT.glob(pattern)}
         strangers += [f"{folder}/test_{test}.py" for test in tests if not any(names(test, name) for name in known)]
     assert strangers == [], f"names no module of its folder: {' '.join(strangers)}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEYS = ROOT / "docs" / "configuration.md"
 ATTACKS = ROOT / "docs" / "attacks.md"
 INVARIANTS = ROOT / "docs" / "invariants.md"
+BACKENDS = ROOT / "docs" / "broker.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
@@ -72,7 +76,9 @@ def test_a_page_without_its_markers_is_not_changed(missing: str, tmp_path: Path)
 
 
 @pytest.mark.attack(212)
-@pytest.mark.parametrize(("script", "source"), [("attacks.py", ATTACKS), ("invariants.py", INVARIANTS)])
+@pytest.mark.parametrize(
+    ("script", "source"), [("attacks.py", ATTACKS), ("invariants.py", INVARIANTS), ("backends.py", BACKENDS)]
+)
 def test_the_lists_of_tests_are_up_to_date(script: str, source: Path, tmp_path: Path) -> None:
     """A test that loses its mark, its tag or its file changes the page."""
     page = tmp_path / "page.md"
@@ -106,3 +112,56 @@ def test_a_tag_without_a_promise_is_an_error(tmp_path: Path) -> None:
     ended = generate("invariants.py", page)
     assert ended.returncode == 1
     assert f"{tag}: no such promise" in ended.stderr
+
+
+MARKED = """
+'''Shows {tag}-1.'''
+pytestmark = [pytest.mark.usefixtures("x"), pytest.mark.backend("broker")]
+
+def test_by_its_file(): pass
+
+@pytest.mark.backend("namespaces", "broker")
+def test_by_its_mark():
+    '''{tag}-2.'''
+"""
+
+
+def test_a_test_shows_its_promises_in_the_backends_that_it_names(backends: Any) -> None:
+    first, second = backends.tests_of("tests/integration/test_x.py", MARKED.format(tag="INV"))
+    assert (first.backends, second.backends) == (("broker",), ("namespaces", "broker"))
+    assert (len(first.promises), len(second.promises)) == (1, 2)
+    assert sorted(backends.counted([first, second]).values()) == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("tests/integration/test_x.py", ("namespaces",)),
+        ("tests/backends/broker/test_x.py", ("broker",)),
+        ("tests/backends/linux/test_x.py", ("namespaces", "broker")),
+        ("tests/interpose/test_macos_x.py", ("seatbelt",)),
+        ("tests/policy/test_x.py", ("all",)),
+    ],
+)
+def test_without_a_mark_the_folder_names_the_backends(backends: Any, path: str, names: tuple[str, ...]) -> None:
+    (only,) = backends.tests_of(path, "def test_x(): pass")
+    assert only.backends == names
+
+
+def test_an_unknown_backend_and_an_unknown_promise_are_errors(backends: Any) -> None:
+    with pytest.raises(SystemExit, match="jail: no such backend; use namespaces, broker, seatbelt"):
+        list(backends.tests_of("tests/test_x.py", "@pytest.mark.backend('jail')\ndef test_x(): pass"))
+    with pytest.raises(SystemExit, match=r"no such promise in docs/invariants\.md"):
+        backends.table({}, Counter({("INV", "broker"): 1}))
+    with pytest.raises(SystemExit, match="the page lacks"):
+        backends.with_table("# A page\n", "")
+
+
+@pytest.fixture(scope="module")
+def backends() -> Any:
+    spec = importlib.util.spec_from_file_location("backends_script", ROOT / "scripts" / "backends.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -231,3 +231,15 @@ def test_the_configuration_home_is_xdgs(homes: Path, monkeypatch: pytest.MonkeyP
     for ignored in ("", "relative/folder"):
         monkeypatch.setenv("XDG_CONFIG_HOME", ignored)
         assert paths.config_home() == str(homes / "home" / ".config" / "netsandbox")
+
+
+def test_a_program_is_an_executable_file_of_the_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes").write_text("")
+    (tmp_path / "tool").write_text("")
+    (tmp_path / "tool").chmod(0o755)
+    monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
+    found = {
+        word: paths.is_program(word) for word in ("tool", f"{tmp_path}/tool", "notes", "folder", "./tool", "", "x")
+    }
+    assert [word for word, is_found in found.items() if is_found] == ["tool", f"{tmp_path}/tool"]

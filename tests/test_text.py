@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from netsandbox.text import (
     MAX_LISTED,
     columns,
+    denial_text,
     did_you_mean,
     few,
     join_host_port,
@@ -116,6 +117,11 @@ def test_for_a_program_nothing_is_cut() -> None:
 )
 def test_a_place_is_shown_with_what_is_known_of_it(host: object, port: object, shown: str) -> None:
     assert printable_place(host, port) == shown
+
+
+def test_a_denial_ends_with_its_option_if_there_is_one() -> None:
+    assert denial_text("a.test:443", "not-allowed", None) == "denied a.test:443 (not-allowed)"
+    assert denial_text("a.test", "x\n", "--a \x1b") == "denied a.test (x\\n); allow it with --a \\x1b"
 
 
 def test_few_of_many_texts_are_listed() -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.rig.patience import WaitedInVain
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SWITCHES = (
     "--headless",
@@ -22,6 +24,7 @@ SWITCHES = (
     "--disable-quic",
     "--disable-dev-shm-usage",
     "--no-first-run",
+    "--ignore-certificate-errors",  # servers of tests have certificates of a test's authority
     "--no-proxy-server",
     "--disable-background-networking",
     "--disable-component-update",
@@ -30,6 +33,10 @@ SWITCHES = (
     "--remote-debugging-pipe",
 )
 PATIENCE = 60.0
+
+
+class BrowserError(AssertionError):
+    """The browser answered a call with an error."""
 
 
 class Browser:
@@ -71,12 +78,13 @@ class Browser:
         deadline = time.monotonic() + PATIENCE
         while (answer := self._read(deadline)).get("id") != self._number:
             continue
-        assert "error" not in answer, (method, answer["error"])
+        if "error" in answer:
+            raise BrowserError(f"{method}: {answer['error']['message']}")
         result: dict[str, Any] = answer["result"]
         return result
 
     def close(self) -> None:
-        with contextlib.suppress(OSError, AssertionError, pytest.fail.Exception):
+        with contextlib.suppress(OSError, BrowserError, WaitedInVain, pytest.fail.Exception):
             self.call("Browser.close")
         for fd in (self._in, self._out):
             os.close(fd)
@@ -90,7 +98,7 @@ class Browser:
     def _read(self, deadline: float) -> dict[str, Any]:
         while b"\0" not in self._unread:
             if not select.select([self._in], [], [], max(0, deadline - time.monotonic()))[0]:
-                pytest.fail("the browser does not answer")
+                raise WaitedInVain("the browser does not answer")
             data = os.read(self._in, 1 << 16)
             if not data:
                 pytest.fail(f"the browser ended with {self._process.wait(10)}")
@@ -118,11 +126,14 @@ class Tab:
         """The first value of EXPRESSION that is true; a page that is being loaded has none."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            value = self.evaluate(expression)
-            if value:
-                return value
+            # Between two pages a tab has no place where an expression could be evaluated, and the browser says so.
+            with contextlib.suppress(BrowserError):
+                if value := self.evaluate(expression):
+                    return value
             time.sleep(0.05)
-        pytest.fail(f"{expression} did not become true; the page says {self.evaluate('document.body.innerText')!r}")
+        raise WaitedInVain(
+            f"{expression} did not become true; the page says {self.evaluate('document.body.innerText')!r}"
+        )
 
 
 def started() -> Browser:

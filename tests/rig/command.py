@@ -14,14 +14,15 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.rig import processes
+from tests.rig import ports, processes
 from tests.rig.account import Identity
+from tests.rig.patience import WaitedInVain
 from tests.rig.warm_home import StoredCache
 from tests.rig.workshop import make_home
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 Environment = Mapping[str, str | None]
 MARK = "NETSANDBOX_TEST_MARK"
+DEFAULT = "namespaces"
 
 
 def read_log(path: Path | None, *, growing: bool = False) -> list[dict[str, Any]]:
@@ -104,7 +106,7 @@ class Spawned:
         deadline, seen = time.monotonic() + timeout, self._unread
         while wanted not in seen:
             if not select.select([source], [], [], max(0, deadline - time.monotonic()))[0]:
-                pytest.fail(f"{wanted!r} did not come within {timeout} s; seen: {seen!r}")
+                raise WaitedInVain(f"{wanted!r} did not come within {timeout} s; seen: {seen!r}")
             try:
                 data = os.read(source, 65536)
             except OSError:  # the other side of a terminal is gone
@@ -123,7 +125,7 @@ class Spawned:
                 if record["event"] == event and all(record.get(k) == v for k, v in fields.items()):
                     return record
             time.sleep(0.02)
-        pytest.fail(f"no {event} record with {fields} within {timeout} s; log: {self.audit}")
+        raise WaitedInVain(f"no {event} record with {fields} within {timeout} s; log: {self.audit}")
 
     def family(self) -> set[processes.Process]:
         return processes.descendants(self.pid)
@@ -155,6 +157,10 @@ class Home:
         self.mark = f"{MARK}={uuid.uuid4().hex}"
         if warm:
             _cache_of_a_session(identity).copy_to(self)
+
+    @cached_property
+    def gateway_port(self) -> int:
+        return ports.free_port()
 
     def environment(self, extra: Environment | None) -> dict[str, str]:
         values: dict[str, str | None] = {
@@ -218,13 +224,22 @@ def _cache_of_a_session(identity: Identity) -> StoredCache:
         home.close()
 
 
+def with_gateway_port(arguments: list[str], home: Home) -> list[str]:
+    """The names of each home are served at a port of its own: tests run side by side."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if arguments[:1] not in (["run"], ["learn"]) or any(word.startswith("--gateway-port") for word in options):
+        return arguments
+    return [arguments[0], f"--gateway-port={home.gateway_port}", *arguments[1:]]
+
+
 class CommandLine:
     """`netsandbox(*arguments)` runs the command to its end; `netsandbox.spawn(*arguments)` starts it."""
 
-    def __init__(self, identity: Identity, request: pytest.FixtureRequest) -> None:
+    def __init__(self, identity: Identity, request: pytest.FixtureRequest, backend: str | None = None) -> None:
         self.identity = identity
         self._request = request
         self.closed_files = request.node.get_closest_marker("closed_files") is not None
+        self.backend = backend or os.environ.get("NETSANDBOX_TEST_BACKEND")
         self._homes: dict[str, Home] = {}
         self._spawned: list[Spawned] = []
 
@@ -258,7 +273,8 @@ class CommandLine:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(spawned.pid, signal.SIGKILL)
             out, err = spawned.process.communicate(timeout=30)
-            pytest.fail(f"{arguments} ran longer than {timeout} s\nstdout: {out!r}\nstderr: {err!r}")
+            text = f"{arguments} ran longer than {timeout} s\nstdout: {out!r}\nstderr: {err!r}"
+            raise WaitedInVain(text) from None
         return Run(spawned.process.returncode, out, err, time.monotonic() - started, spawned.log_path)
 
     def spawn(
@@ -278,7 +294,8 @@ class CommandLine:
         start = home.identity.command
         if any(name.startswith("PYTHON") for name in env or ()):  # the launcher ignores them, a module does not
             start = [home.identity.python, "-m", "netsandbox"]
-        command = [*home.identity.prefix, *start, *self._with_files(list(map(str, arguments)))]
+        words = with_gateway_port(self._with_backend(self._with_files(list(map(str, arguments)))), home)
+        command = [*home.identity.prefix, *start, *words]
         master, slave = pty.openpty() if terminal else (None, None)
         if slave is not None:
             command = ["setsid", "--ctty", *command]
@@ -310,6 +327,13 @@ class CommandLine:
             return arguments
         return [arguments[0], "--files", "readable" if "--allow-write" in names else "open", *arguments[1:]]
 
+    def _with_backend(self, arguments: list[str]) -> list[str]:
+        options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        is_given = self.backend in (None, DEFAULT) or "--backend" in options
+        if arguments[:1] not in (["run"], ["learn"]) or is_given:
+            return arguments
+        return [arguments[0], "--backend", str(self.backend), *arguments[1:]]
+
     def close(self) -> None:
         for spawned in self._spawned:
             spawned.close()
@@ -318,9 +342,37 @@ class CommandLine:
 
 
 @pytest.fixture
-def netsandbox(identity: Identity, request: pytest.FixtureRequest) -> Iterator[CommandLine]:
+def session_backend(request: pytest.FixtureRequest) -> str | None:
+    """The backend of the sessions: one of those that the test's mark names. NETSANDBOX_TEST_BACKEND sets it for tests
+    without a mark."""
+    name: str | None = getattr(request, "param", os.environ.get("NETSANDBOX_TEST_BACKEND"))
+    return name
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    mark = metafunc.definition.get_closest_marker("backend")
+    if mark is not None and "session_backend" in metafunc.fixturenames:
+        metafunc.parametrize("session_backend", mark.args, indirect=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A session of the broker is the ordinary user's in any case, so a test for both accounts needs it once."""
+    items[:] = [item for item in items if not _is_twice(getattr(getattr(item, "callspec", None), "params", {}))]
+
+
+def _is_twice(parameters: Mapping[str, object]) -> bool:
+    return parameters.get("session_backend") == "broker" and parameters.get("identity") == "caller"
+
+
+@pytest.fixture
+def netsandbox(
+    identity: Identity, request: pytest.FixtureRequest, session_backend: str | None
+) -> Iterator[CommandLine]:
     """The command line, run as this test's account."""
-    line = CommandLine(identity, request)
+    if session_backend == "broker" and identity.uid == 0 and request.node.get_closest_marker("closed_files") is None:
+        # With the host's own mounts, root's attacks would hit the machine.
+        identity = request.getfixturevalue("ordinary_user")
+    line = CommandLine(identity, request, session_backend)
     yield line
     line.close()
 

@@ -52,11 +52,11 @@ from netsandbox.shells.offers import first_word, later_word
 from tests.rig.completing import COMMANDS
 def find(kind):
     if kind == "variables":
-        return sorted(os.environ)
+        return dict.fromkeys(sorted(os.environ), "")
     try:
-        return plain(open(os.path.expanduser(f"~/{kind}")).read().split("\\n"))
+        return dict.fromkeys(plain(open(os.path.expanduser(f"~/{kind}")).read().split("\\n")), "")
     except OSError:
-        return []
+        return {}
 name, *words = sys.argv[3:]
 known = {command.name: command for command in COMMANDS}
 about = {command.name: command.about for command in COMMANDS}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
+from tests.rig.patience import WaitedInVain
 
 SOURCES = Path(__file__).parent / "sources"
 DOORS = frozenset((53, 1008, 1009, 1010, 1011))
@@ -82,7 +82,7 @@ def eventually(condition: Callable[[], Any], within: float = 30.0) -> Any:
     deadline = time.monotonic() + within
     while not (value := condition()):
         if time.monotonic() > deadline:
-            pytest.fail(f"not within {within} s: {condition}")
+            raise WaitedInVain(f"not within {within} s: {condition}")
         time.sleep(0.02)
     return value
 

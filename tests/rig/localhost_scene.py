@@ -16,9 +16,9 @@ from netsandbox_portmap.localhost_service import LocalhostService, SessionNetwor
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.reservation import Reservation
 
-from netsandbox.backends.namespaces.backend import NamespaceReservation
+from netsandbox.backends.linux.helper_process import Message
 from netsandbox.backends.namespaces.inside_sockets import InsideSockets
-from netsandbox.backends.namespaces.launch import Message
+from netsandbox.backends.namespaces.reservation import NamespaceReservation
 from netsandbox.backends.namespaces.session_sockets import SessionSockets
 from netsandbox.runtime.loop import Loop
 from tests.rig import ports
@@ -55,14 +55,11 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def reserve(state: Path, free_range: Callable[[int], int]) -> Iterator[Callable[..., Reservation]]:
     """reserve(**settings) -> a reservation from a pool of thirty free ports; closed at the end."""
     held: list[Reservation] = []
-    first = free_range(30)
+    first = free_range(31)
 
     def take(**settings: Any) -> Reservation:
-        held.append(
-            NamespaceReservation(
-                LocalhostSettings(**{"pool": (first, first + 29), "count": 10, **settings}), str(state)
-            )
-        )
+        defaults = {"pool": (first, first + 29), "count": 10, "gateway_port": first + 30}
+        held.append(NamespaceReservation(LocalhostSettings(**{**defaults, **settings}), str(state)))
         return held[-1]
 
     yield take
@@ -92,7 +89,7 @@ class FakeHelper:
 
 
 class Scene:
-    def __init__(self, log: Any, reservation: Reservation, doors: dict[str, Any]) -> None:
+    def __init__(self, log: Any, reservation: Reservation, doors: dict[str, Any], *, announce: bool) -> None:
         self.log = log
         self.errors: list[BaseException] = []
         self.loop = Loop(self.errors.append)
@@ -101,7 +98,9 @@ class Scene:
         helper = FakeHelper(self.loop)
         inside = helper.inside = InsideSockets(helper)  # type: ignore[arg-type]
         network = SessionNetwork(inside, SessionSockets(helper.pid, inside), doors)
-        self.service = LocalhostService(self.loop, log, reservation, network, stderr=self.pipe.writing)
+        self.service = LocalhostService(
+            self.loop, log, reservation, network, stderr=self.pipe.writing, announce=announce
+        )
 
     @property
     def window(self) -> Any:
@@ -138,8 +137,8 @@ def serve(reserve: Callable[..., Reservation], log: Any) -> Iterator[Callable[..
     before = len(os.listdir("/proc/self/fd"))
     scenes: list[Scene] = []
 
-    def begin(doors: dict[str, Any] | None = None, **settings: Any) -> Scene:
-        scenes.append(Scene(log, reserve(**settings), doors or {}))
+    def begin(doors: dict[str, Any] | None = None, *, announce: bool = False, **settings: Any) -> Scene:
+        scenes.append(Scene(log, reserve(**settings), doors or {}, announce=announce))
         return scenes[-1]
 
     yield begin

@@ -1,4 +1,4 @@
-"""The wheel for Macs as a release would make it: from a copy of the sources, by the build hook."""
+"""The wheels of a release: from a copy of the sources, by the build hook. Most tests are of the one for Macs."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def copy_sources(folder: Path, sources: Path = ROOT) -> Path:
     return Path(shutil.copytree(sources, folder, ignore=UNWANTED))
 
 
-def build(sources: Path, folder: Path) -> Path:
+def build(sources: Path, folder: Path, platform: str = "macos") -> Path:
     """The wheel, in *folder*."""
     folder.mkdir(exist_ok=True)
     done = subprocess.run(
         [sys.executable, "-c", BUILD, str(folder)],
         cwd=sources,
-        env={**os.environ, "NETSANDBOX_BUILD_FOR": "macos"},
+        env={**os.environ, "NETSANDBOX_BUILD_FOR": platform},
         capture_output=True,
         text=True,
         check=False,

@@ -1,5 +1,5 @@
-"""LIEF, which reads Mach-O files. It takes a second to import and each worker collects every test, so the first test
-that needs it imports it."""
+"""LIEF, which reads Mach-O and ELF files. It takes a second to import and each worker collects every test, so the first
+test that needs it imports it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ import pytest
 
 @cache
 def lief() -> Any:
-    module = pytest.importorskip("lief", reason="nothing reads Mach-O files (package lief of the test extra)")
+    module = pytest.importorskip("lief", reason="nothing reads Mach-O and ELF files (package lief of the test extra)")
     module.disable_leak_warning()  # it lists hundreds of its own functions when Python ends
     return module

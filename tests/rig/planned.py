@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from netsandbox.backends.namespaces import launch, plan, seccomp
-from netsandbox.backends.namespaces.seccomp import syscall_table
+from netsandbox.backends.linux import seccomp
+from netsandbox.backends.linux.seccomp import syscall_table
+from netsandbox.backends.namespaces import launch, plan
 
 Start = Callable[..., launch.Helper]
 

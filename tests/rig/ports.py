@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.rig import processes
+from tests.rig.patience import WaitedInVain
 
 LISTEN = "0A"
 QUIET = range(10_000, 20_000)  # below the pool of sessions and what the kernel lends to connections
@@ -62,7 +63,7 @@ def wait_until_free(*places: Endpoint, within: float = 10) -> None:
     deadline = time.monotonic() + within
     while taken := [place for place in places if not can_bind(*place)]:
         if time.monotonic() > deadline:
-            pytest.fail(f"still taken after {within} s: {taken}")
+            raise WaitedInVain(f"still taken after {within} s: {taken}")
         time.sleep(0.005)
 
 

@@ -31,6 +31,11 @@ class Process:
         except OSError:
             return "?"
 
+    @property
+    def name(self) -> str:
+        """As the process calls itself; the helper's processes differ by it."""
+        return _read(f"/proc/{self.pid}/comm").decode(errors="replace").strip()
+
 
 def _stat(pid: int) -> tuple[int, int, str] | None:
     """(parent, start time, state) of PID, or None when there is none."""

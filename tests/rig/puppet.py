@@ -24,6 +24,7 @@ SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection:
 page = "page"
 servers: dict[int, socket.socket] = {}
 streams: list[socket.socket] = []
+clients: list[socket.socket] = []
 
 
 def name(text: str) -> dict[str, Any]:
@@ -73,6 +74,11 @@ def connect(address: str, port: int, data: str = "") -> dict[str, Any]:
     return {"answer": answer.decode("latin-1")}
 
 
+def count() -> dict[str, Any]:
+    """How many clients have come."""
+    return {"clients": len(clients)}
+
+
 def environment() -> dict[str, Any]:
     return {key: value for key, value in os.environ.items() if key.startswith("LISTENING_")}
 
@@ -83,6 +89,7 @@ def accept(listener: socket.socket) -> None:
             client, _ = listener.accept()
         except OSError:
             return
+        clients.append(client)
         threading.Thread(target=serve, args=(client,), daemon=True).start()
 
 
@@ -127,7 +134,7 @@ def echo(client: socket.socket, reader: Any, key: bytes) -> None:
     client.close()
 
 
-OPS = {op.__name__: op for op in (name, listen, close, tick, connect, environment)}
+OPS = {op.__name__: op for op in (name, listen, close, tick, connect, count, environment)}
 
 
 def main() -> None:

@@ -6,9 +6,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pytest
-
 from tests.rig.localhost import eventually
+from tests.rig.patience import WaitedInVain
 
 PATIENCE = 30.0
 
@@ -51,12 +50,15 @@ class Screen:
         """The same, with the colours as escape sequences."""
         return self._tmux("capture-pane", "-p", "-e", "-t", "it")
 
+    def title(self) -> str:
+        return self._tmux("display-message", "-p", "-t", "it", "#{pane_title}").strip()
+
     def see(self, text: str) -> str:
         """The screen once TEXT stands on it. What is typed stands there too."""
         try:
             eventually(lambda: text in self.shown(), PATIENCE)
-        except pytest.fail.Exception:
-            pytest.fail(f"{text!r} was not seen; on the screen:\n{self.shown()}")
+        except WaitedInVain:
+            raise WaitedInVain(f"{text!r} was not seen; on the screen:\n{self.shown()}") from None
         return self.shown()
 
     def close(self) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 from netsandbox_proxy.contract import Attempt, Grant, Parent, Refusal
 
+from netsandbox.policy.budgets import Budgets
+from netsandbox.policy.inspection import HttpRequest, RequestEnd
 from netsandbox.runtime.loop import Loop
 
 Call = tuple[Any, ...]
@@ -20,6 +22,8 @@ class ScriptedGate:
         self.loop = loop
         self.routes: dict[str, list[str]] = {}
         self.ports: dict[str, int] = {}
+        self.inspected: set[str] = set()
+        self.budgets: Budgets | None = None
         self.parent: Parent | None = None
         self.delay: float | None = None
         self.recorded = True
@@ -42,6 +46,8 @@ class ScriptedGate:
             addresses = [(int(socket.AF_INET6 if ":" in a else socket.AF_INET), a) for a in self.routes[host]]
             grant = Grant(attempt, host, addresses, named=not host[0].isdigit(), parent=self.parent)
             grant.port = self.ports.get(host, attempt.port)
+            grant.inspection = 1 if host in self.inspected else None
+            grant.meter = None if self.budgets is None else self.budgets.meter(host, attempt.port)
             self.open.append(grant)
             return grant
         return Refusal(host, attempt.port, "not-allowed", f"--allow-domain {host} would allow it.")
@@ -57,7 +63,16 @@ class ScriptedGate:
         self._calls.append(("dialling", grant.host, address))
         return self.recorded
 
-    def refuse(self, grant: Grant, reason: str) -> Refusal:
+    def judge(self, grant: Grant, number: int, request: HttpRequest) -> Refusal | None:
+        self._calls.append(("judge", number, request))
+        if request.target.startswith("/ok"):
+            return None
+        return Refusal(grant.host, grant.port, "request-denied", "not this one")
+
+    def answered(self, grant: Grant, end: RequestEnd) -> None:
+        self._calls.append(("answered", end.number, end.request.method, end.request.target, end.status))
+
+    def refuse(self, grant: Grant, reason: str, detail: str | None = None) -> Refusal:
         self._calls.append(("refuse", grant.host, reason))
         return Refusal(grant.host, grant.port, reason, "")
 

@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tests.rig import ports
 from tests.rig.command import CommandLine, Run, Spawned, read_log
 from tests.rig.localhost import status_of
+from tests.rig.patience import WaitedInVain
 from tests.rig.workshop import ROOT
 
 PATIENCE = 30.0
@@ -34,12 +36,18 @@ Entry = dict[str, Any]
 Value = TypeVar("Value")
 
 
-def wait_for(look: Callable[[], Value | None], what: str, within: float = PATIENCE, pause: float = 0.01) -> Value:
-    """The first answer of LOOK that is not None and not empty."""
+def wait_for(
+    look: Callable[[], Value | None],
+    what: str,
+    within: float = PATIENCE,
+    pause: float = 0.01,
+    seen: Callable[[], object] = lambda: "",
+) -> Value:
+    """The first answer of LOOK that is not None and not empty. SEEN tells what there is instead when the wait ends."""
     deadline = time.monotonic() + within
     while not (found := look()):
         if time.monotonic() > deadline:
-            pytest.fail(f"{what}: not within {within} s")
+            raise WaitedInVain(f"{what}: not within {within} s {seen()}".rstrip())
         time.sleep(pause)
     return found
 
@@ -106,6 +114,7 @@ class Inside:
         return wait_for(
             lambda: next((entry for entry in self.ports() if entry["port"] == port), None),
             f"port {port} of {self.name} published",
+            seen=lambda: [self.stderr, *(r for r in self.audit if r.get("port") == port), ports.listening()],
         )
 
     def close(self) -> None:

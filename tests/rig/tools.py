@@ -25,7 +25,11 @@ SOON = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-max
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--retries=1")
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 # Where a package keeps the program that its install script would put into node_modules/.bin.
-NATIVE = {"@anthropic-ai/claude-code": "@anthropic-ai/claude-code-*/claude", "bun": "@oven/bun-*/bin/bun"}
+NATIVE = {
+    "@anthropic-ai/claude-code": "@anthropic-ai/claude-code-*/claude",
+    "bun": "@oven/bun-*/bin/bun",
+    "deno": "@deno/*/deno",
+}
 
 
 def _cache() -> Path:
@@ -33,7 +37,7 @@ def _cache() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "netsandbox-tests"
 
 
-def _link(source: str, target: str) -> None:
+def link(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except OSError:  # another disk
@@ -44,7 +48,7 @@ def linked(source: Path, target: Path, without: Sequence[str] = ()) -> Path:
     """*target*, a copy of the folder *source* by hard links."""
     if not target.exists():
         ignored = shutil.ignore_patterns(*without)
-        shutil.copytree(source, target, symlinks=True, copy_function=_link, ignore=ignored)
+        shutil.copytree(source, target, symlinks=True, copy_function=link, ignore=ignored)
     return target
 
 
@@ -93,7 +97,7 @@ class Tools:
         """*path* itself, or a copy of the program that the account can run."""
         target = path if identity.is_caller else self._workshop / path.name
         if not target.exists():
-            _link(str(path), str(target))
+            link(str(path), str(target))
         return str(target)
 
     def rust(self, identity: Identity) -> dict[str, str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces.project_view import ProjectView
-from netsandbox.backends.namespaces.session_root import SessionRoot
+from netsandbox.backends.linux.project_view import ProjectView
+from netsandbox.backends.linux.session_root import SessionRoot
 from netsandbox.policy.file_rules import FileRules
 from netsandbox.runtime.protection import OwnPaths
 

@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 500
+#define OWN_PATIENCE_MS 60000 /* it answers, whatever else the machine does */
 
 static const char *secret;
+static int own_port;
 static long attempts, refused;
 
 static void *serve(void *argument)
@@ -56,7 +58,8 @@ static void listen_to(int fd, const char *address, int port)
 {
     struct pollfd one = { .fd = fd, .events = POLLIN };
     char heard[64] = "";
-    ssize_t got = poll(&one, 1, PATIENCE_MS) > 0 ? read(fd, heard, sizeof heard - 1) : 0;
+    int patience = port == own_port && strcmp(address, "127.0.0.1") == 0 ? OWN_PATIENCE_MS : PATIENCE_MS;
+    ssize_t got = poll(&one, 1, patience) > 0 ? read(fd, heard, sizeof heard - 1) : 0;
 
     for (ssize_t i = 0; i < got; i++)
         if (heard[i] <= ' ' || heard[i] > '~')
@@ -127,6 +130,7 @@ int main(int count, char **words)
     pthread_t server;
 
     secret = words[1];
+    own_port = atoi(words[2]);
     if (count != 3 || bind(listener, (void *)&name, length) != 0 || listen(listener, 64) != 0) {
         perror("listen");
         return 1;

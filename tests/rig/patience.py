@@ -1,0 +1,59 @@
+"""Waits that ran out, and the second attempt at a test that one of them ended.
+
+A machine that runs other work can be slower than any patience. So a test that failed because it waited in vain is run
+once more, and the end of the run names it. A wrong result is a failure at once, whatever the second attempt would say:
+a server that was reached once in a hundred runs is a hole.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+
+class WaitedInVain(AssertionError):
+    """Something did not happen within the time that a test gives it."""
+
+
+WAITS = (WaitedInVain, TimeoutError, subprocess.TimeoutExpired)
+REPEATED = "repeated"  # an outcome that pytest does not count as a failure
+Reports = Generator[None, Any, Any]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Reports:
+    report = yield
+    report.waited_in_vain = call.excinfo is not None and call.excinfo.errisinstance(WAITS)
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    failed = [report for report in reports if report.failed]
+    if failed and all(report.waited_in_vain for report in failed):
+        failed[0].__dict__["outcome"] = REPEATED
+        item.ihook.pytest_runtest_logreport(report=failed[0])
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    return (REPEATED, "W", "WAITED") if str(report.outcome) == REPEATED else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    repeated = terminalreporter.stats.get(REPEATED, [])
+    if repeated:
+        terminalreporter.section("tests that waited in vain and were run again")
+        for report in repeated:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            terminalreporter.line(f"{report.nodeid} ({report.when}): {crash.message.splitlines()[0] if crash else ''}")

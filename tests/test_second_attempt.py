@@ -1,0 +1,64 @@
+"""A test that waited in vain is run again and named; a wrong result is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TESTS = """
+from tests.rig.patience import WaitedInVain
+runs = []
+
+def attempt(name):
+    runs.append(name)
+    return runs.count(name)
+
+def test_slow_once():
+    if attempt("slow") == 1:
+        raise WaitedInVain("the first time")
+
+def test_slow_twice():
+    raise TimeoutError("each time")
+
+def test_wrong_once():
+    assert attempt("wrong") == 2
+"""
+
+
+def run(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
+    file = folder / "test_waits.py"
+    file.write_text(TESTS)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "tests.rig.patience",
+        "-c",
+        "/dev/null",
+    ]
+    return subprocess.run(
+        [*command, *(f"{file}::{name}" for name in names)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_wait_in_vain_gets_a_second_attempt_and_is_named(tmp_path: Path) -> None:
+    done = run(tmp_path, "test_slow_once")
+    assert done.returncode == 0, done.stdout
+    assert "test_slow_once (call): tests.rig.patience.WaitedInVain: the first time" in done.stdout
+    assert "1 passed, 1 repeated" in done.stdout
+
+
+def test_a_second_wait_in_vain_is_a_failure(tmp_path: Path) -> None:
+    done = run(tmp_path, "test_slow_twice")
+    assert (done.returncode, "1 failed, 1 repeated" in done.stdout) == (1, True), done.stdout
+
+
+def test_a_wrong_result_gets_no_second_attempt(tmp_path: Path) -> None:
+    done = run(tmp_path, "test_wrong_once")
+    assert (done.returncode, "repeated" in done.stdout) == (1, False), done.stdout
