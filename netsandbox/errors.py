@@ -19,6 +19,10 @@ class HostError(NetsandboxError):
     """This machine does not offer what the sandbox needs; we never run unconfined instead."""
 
 
+class BackendUnavailable(HostError):
+    """This machine cannot make the sandbox of one backend; another one may be tried."""
+
+
 class CommandError(NetsandboxError):
     """CMD could not be executed: 127 not found, 126 found but not executable."""
 

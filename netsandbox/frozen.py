@@ -24,6 +24,7 @@ else:
         fields = tuple(cls.__dict__.get("__annotations__", ()))  # noqa: RUF063 (inspect costs more than the class)
         defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
 
+        blank = {name: defaults.get(name, frozen) for name in fields}  # in declaration order, which `vars` keeps
         last = tuple(defaults.values())
         required = len(fields) - len(last)  # which come first
 
@@ -36,14 +37,12 @@ else:
                 return
             if len(args) > len(fields):
                 raise TypeError(f"{cls.__name__} takes {len(fields)} values, got {len(args)}")
-            values = dict(defaults)
-            values.update(zip(fields, args, strict=False))
-            values.update(kwargs)
-            if len(values) != len(fields) or any(name not in values for name in fields):
-                missing = [name for name in fields if name not in values]
+            values = {**blank, **dict(zip(fields, args, strict=False)), **kwargs}
+            missing = [name for name in fields[:required] if values[name] is frozen]
+            if missing or len(values) != len(fields):
                 unknown = [name for name in values if name not in fields]
                 raise TypeError(f"{cls.__name__}: missing {missing}, unknown {unknown}")
-            self.__dict__.update((name, values[name]) for name in fields)  # in declaration order, which `vars` keeps
+            self.__dict__.update(values)
 
         def __setattr__(self, name, value):
             raise AttributeError(f"{cls.__name__} is frozen: cannot set {name}")

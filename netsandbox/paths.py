@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOG_NAME = "audit.jsonl"
+OUTPUT_NAME = "output"  # of a session that runs in the background (`session.detached`)
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 COMPONENTS = ("proxy", "dns", "portmap", "interpose")
 PROFILES, LISTS = "profiles", "projects"  # folders in the configuration home
+PROFILE_FOLDER = "NETSANDBOX_PROFILE_DIR"
 FIRST_SESSION = "first-session"  # in the state home, see `first_session`
+WRITTEN = "written"  # in the memory home, see `runtime.written_folders`
 UNKNOWN = 0  # a time of the first session before which no file is old
 _MAX_DIGITS = 20
 _TIME_LENGTH, _RANDOM_LENGTH = 18, 16
@@ -57,6 +60,13 @@ def working_folder() -> str | None:
         return None
 
 
+def is_program(word: str) -> bool:
+    """Whether a shell would find a program of this name or path. `shutil.which` loads much for it."""
+    folders = ("",) if "/" in word else os.environ.get("PATH", os.defpath).split(":")
+    paths = [os.path.join(folder, word) for folder in folders] if word else []
+    return any(os.path.isfile(path) and os.access(path, os.X_OK) for path in paths)
+
+
 def state_home() -> str:
     """`$XDG_STATE_HOME/netsandbox` or `~/.local/state/netsandbox`."""
     return _xdg("XDG_STATE_HOME", _default_state_home)
@@ -65,6 +75,12 @@ def state_home() -> str:
 def config_home() -> str:
     """`$XDG_CONFIG_HOME/netsandbox` or `~/.config/netsandbox`."""
     return _xdg("XDG_CONFIG_HOME", _default_config_home)
+
+
+def named_profile_folder() -> str | None:
+    """The folder of the user's profiles that a variable names; it takes the place of the one in the configuration
+    home."""
+    return os.environ.get(PROFILE_FOLDER) or None
 
 
 def _xdg(variable: str, default: Callable[[], str]) -> str:
@@ -108,6 +124,8 @@ def session_state_home() -> str:
     the state home."""
     state = made_state_home()
     if not os.path.lexists(os.path.join(state, FIRST_SESSION)):
+        if first_session() is None:
+            _make_written(state)
         note_first_session(state)
     try:
         memory = memory_home()
@@ -116,6 +134,16 @@ def session_state_home() -> str:
     except NetsandboxError:  # no home is known, or it takes no file: then no session can write there either
         pass
     return state
+
+
+def _make_written(state: str) -> None:
+    """The folder of marks (`runtime.written_folders`), before the first session is noted: where it is missing later,
+    marks were lost."""
+    try:
+        kept = memory_home() if is_made(memory_home()) else state
+        os.makedirs(os.path.join(kept, WRITTEN), 0o700, exist_ok=True)
+    except (NetsandboxError, OSError):  # the first mark is an error then
+        pass
 
 
 def note_first_session(folder: str) -> None:
@@ -167,10 +195,11 @@ def _oldest_session() -> int | None:
         found = list_sessions()
     except OSError:
         return UNKNOWN
-    return _time_of(found[-1]) if found else UNKNOWN
+    return session_time(found[-1]) if found else UNKNOWN
 
 
-def _time_of(session: str) -> int:
+def session_time(session: str) -> int:
+    """When the session with this id began, in nanoseconds."""
     from calendar import timegm
 
     try:
@@ -228,6 +257,12 @@ def log_path(session: str, override: str | None = None) -> str:
     if override.endswith("/") or os.path.isdir(path):
         return os.path.join(path, f"{session}.jsonl")
     return path
+
+
+def log_beside(path: str, session: str) -> str:
+    """The log of *session* where another one writes *path*."""
+    stem, ending = os.path.splitext(path)
+    return f"{stem}-{session}{ending}"
 
 
 def list_sessions() -> list[str]:

@@ -11,3 +11,4 @@ NAME = sys.platform
 IS_LINUX = NAME == "linux"
 IS_MACOS = NAME == "darwin"
 DEFAULT_BACKEND = {"linux": "namespaces", "darwin": "seatbelt"}.get(NAME)  # None: this system has none
+ORGANISATION_FILE = "/etc/netsandbox/config.toml"  # root's, for all users: what it closes no user opens

@@ -78,6 +78,12 @@ def printable_place(host: object, port: object) -> str:
     return join_host_port(printable(host), printable(port)) if port else printable(host)
 
 
+def denial_text(place: str, reason: object, flag: object) -> str:
+    """A denial for people. *place* is printable, the other values may be those of a command."""
+    unreached = "; it is allowed but was not reached" if reason == "lookup-failed" else ""
+    return f"denied {place} ({printable(reason)})" + (f"; allow it with {printable(flag)}" if flag else unreached)
+
+
 def shell_quoted(text: str) -> str:
     """*text* as one word of a POSIX shell, as `shlex.quote` writes it; `shlex` would load `re`."""
     if text and _SHELL_PLAIN.issuperset(text):
