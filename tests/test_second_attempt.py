@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TESTS = """
+import pytest
 from tests.rig.patience import WaitedInVain
 runs = []
 
@@ -24,6 +25,24 @@ def test_slow_twice():
 
 def test_wrong_once():
     assert attempt("wrong") == 2
+
+@pytest.fixture(scope="module")
+def slow():
+    number = attempt("fixture")
+    yield number
+    if attempt("end") == 1:
+        raise AssertionError("left behind")
+
+@pytest.fixture(scope="module")
+def slower(slow):
+    if slow == 1:
+        raise WaitedInVain("for what all tests share")
+
+def test_shared_first(slower):
+    pass
+
+def test_shared_second(slower):
+    pass
 """
 
 
@@ -62,3 +81,11 @@ def test_a_second_wait_in_vain_is_a_failure(tmp_path: Path) -> None:
 def test_a_wrong_result_gets_no_second_attempt(tmp_path: Path) -> None:
     done = run(tmp_path, "test_wrong_once")
     assert (done.returncode, "repeated" in done.stdout) == (1, False), done.stdout
+
+
+def test_a_fixture_that_waited_in_vain_is_made_again_for_all_its_tests(tmp_path: Path) -> None:
+    """What the second attempt tears down may fail too, and that is no wait."""
+    done = run(tmp_path, "test_shared_first", "test_shared_second")
+    assert "2 passed, 1 error, 1 repeated" in done.stdout, done.stdout
+    assert "left behind" in done.stdout
+    assert "test_shared_first (setup): tests.rig.patience.WaitedInVain: for what all tests share" in done.stdout

@@ -1,8 +1,8 @@
 """Waits that ran out, and the second attempt at a test that one of them ended.
 
 A machine that runs other work can be slower than any patience. So a test that failed because it waited in vain is run
-once more, and the end of the run names it. A wrong result is a failure at once, whatever the second attempt would say:
-a server that was reached once in a hundred runs is a hole.
+once more with new fixtures, and the end of the run names it. A wrong result is a failure at once, whatever the second
+attempt would say: a server that was reached once in a hundred runs is a hole.
 """
 
 from __future__ import annotations
@@ -39,11 +39,22 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if failed and all(report.waited_in_vain for report in failed):
         failed[0].__dict__["outcome"] = REPEATED
         item.ihook.pytest_runtest_logreport(report=failed[0])
-        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        reports = [*_without_fixtures(item), *runtestprotocol(item, log=False, nextitem=nextitem)]
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def _without_fixtures(item: pytest.Item) -> list[pytest.TestReport]:
+    """Tears down what the tests of a file share: pytest keeps a fixture that failed, and would fail again. Returns the
+    report if that fails."""
+    module = item.getparent(pytest.Module)
+    assert module is not None
+    folder: Any = module.parent  # only the nodes above it are looked at, as of the next test
+    call = pytest.CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(folder), "teardown")
+    report: pytest.TestReport = item.ihook.pytest_runtest_makereport(item=item, call=call)
+    return [report] if report.failed else []
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
