@@ -45,7 +45,10 @@ def _memory_of_a_test() -> str:
 
 paths.memory_home = _memory_of_a_test
 
-# `fast` is what everyone runs; `deep` is `make fuzz`. Deadlines would make a busy machine look like a bug.
-settings.register_profile("fast", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `fast` is what everyone runs: the same examples each time, so that no change is blamed for an older bug. `deep` is
+# `make fuzz`, which draws new ones. Deadlines would make a busy machine look like a bug.
+settings.register_profile(
+    "fast", max_examples=30, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("deep", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))

@@ -149,6 +149,60 @@ def test_a_window_full_of_the_dead_has_room_for_the_living(serve: Callable[..., 
             assert [found.port for found in scene.service.published()] == [port]
 
 
+def test_the_limit_of_ports_counts_the_living(serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a device no port of the window is used up, so only this limit ends what a test suite leaves."""
+    monkeypatch.setattr("netsandbox_portmap.publisher.MAX_PORTS", 2)
+    scene = serve(strategy="rewire-device")
+    for _ in range(4):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = scene.hear(server)
+            assert scene.service._publisher.targets(port)
+    assert scene.told() == ""
+
+
+def test_a_hidden_listener_is_published_once_nothing_is_in_the_way(
+    serve: Callable[..., Any], server: socket.socket, log: Any
+) -> None:
+    scene = serve(strategy="rewire-device")
+    port = server.getsockname()[1]
+    with socket.create_server((scene.window.device, port)):
+        scene.hear(server)
+        assert scene.service.published() == []
+        assert scene.service.published() == []
+    assert [found.host_port for found in scene.service.published()] == [port]
+    assert [record["verdict"] for record in log.of("publish")] == ["deny", "allow"]
+    assert [record["to"] for record in log.of("rewrite")] == [f"{scene.window.device}:{port}"]
+    assert scene.told().count("cannot show it: it is taken") == 1
+    assert scene.service._publisher.hidden == {}
+
+
+def test_a_hidden_listener_that_is_gone_is_forgotten(serve: Callable[..., Any], log: Any) -> None:
+    scene = serve(strategy="rewire-device")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_server((scene.window.device, port)):
+            scene.hear(server)
+    assert scene.service.published() == []
+    assert scene.service._publisher.hidden == {}
+    assert [record["verdict"] for record in log.of("publish")] == ["deny"]
+
+
+def test_hidden_listeners_are_remembered_up_to_a_limit(
+    serve: Callable[..., Any], server: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netsandbox_portmap.publisher.MAX_HIDDEN", 1)
+    scene = serve(strategy="rewire-device")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        both = [server.getsockname()[1], other.getsockname()[1]]
+        with (
+            socket.create_server((scene.window.device, both[0])),
+            socket.create_server((scene.window.device, both[1])),
+        ):
+            scene.hear(server)
+            scene.hear(other)
+        assert [found.port for found in scene.service.published()] == both[:1]
+
+
 def test_the_session_is_found_by_its_name(serve: Callable[..., Any], server: socket.socket) -> None:
     scene = serve()
     scene.hear(server)

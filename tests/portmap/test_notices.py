@@ -32,9 +32,22 @@ def test_a_privileged_port_of_a_device_is_explained(pipe: Pipe) -> None:
 
 
 def test_a_port_that_cannot_be_shown_is_named_with_the_reason(pipe: Pipe) -> None:
-    Notices(pipe.writing).hidden(3000, "it is taken")
+    notices = Notices(pipe.writing)
+    for port in (3000, 3001):
+        notices.hidden(port, None)
+    first, second = pipe.lines()
+    assert first.startswith("netsandbox: port 3000 listens, but the host cannot show it: it is taken; ")
+    assert second.startswith("netsandbox: port 3001 listens")
+
+
+def test_a_lack_of_room_is_named_once(pipe: Pipe) -> None:
+    notices = Notices(pipe.writing)
+    for port in range(3000, 3100):
+        notices.hidden(port, "1024 ports are published already")
     (line,) = pipe.lines()
-    assert line.startswith("netsandbox: port 3000 listens, but the host cannot show it: it is taken; ")
+    assert line.startswith(
+        "netsandbox: port 3000 listens, but the host cannot show it: 1024 ports are published already; "
+    )
 
 
 def test_a_storm_does_not_flood_the_terminal(pipe: Pipe) -> None:

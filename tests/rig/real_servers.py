@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.rig import ports
 from tests.rig.account import Identity
 from tests.rig.probes import Probe
 from tests.rig.world import need
@@ -172,19 +173,21 @@ class Workbench:
         self._postgres: Path | None = None
 
     def servers(self, c_port: int) -> list[RealServer]:
-        """C_PORT is what the static program in C asks for."""
+        """C_PORT is what the static program in C asks for. The others ask for ports that are free here: a program of
+        this machine that listens on all addresses also has the port on a session's device."""
         nginx = f"sed s/@/$0/ nginx.in >nginx.conf && exec {_nginx()}"
+        port = ports.free_window(9)
         return [
-            RealServer("node", "http", 3000, (need("node", "nodejs"), "server.js", "PORT")),
-            RealServer("python", "http", 8000, (self.identity.python, "-u", "-m", "http.server", "PORT")),
-            RealServer("cluster", "http", 3100, (need("node", "nodejs"), "cluster.js", "PORT")),
-            RealServer("asyncio", "http", 3200, (self.identity.python, "asyncio_server.py", "PORT")),
-            RealServer("nginx", "http", 8080, ("sh", "-c", nginx, "PORT")),
-            RealServer("redis", "redis", 6379, (need("redis-server", "redis-server"), *_redis())),
-            RealServer("go", "http", 9000, (str(self.go_dynamic), "go", "PORT"), raw=True),
-            RealServer("go-static", "http", 9001, (str(self.go_static), "go-static", "PORT"), raw=True),
+            RealServer("node", "http", port, (need("node", "nodejs"), "server.js", "PORT")),
+            RealServer("python", "http", port + 1, (self.identity.python, "-u", "-m", "http.server", "PORT")),
+            RealServer("cluster", "http", port + 2, (need("node", "nodejs"), "cluster.js", "PORT")),
+            RealServer("asyncio", "http", port + 3, (self.identity.python, "asyncio_server.py", "PORT")),
+            RealServer("nginx", "http", port + 4, ("sh", "-c", nginx, "PORT")),
+            RealServer("redis", "redis", port + 5, (need("redis-server", "redis-server"), *_redis())),
+            RealServer("go", "http", port + 6, (str(self.go_dynamic), "go", "PORT"), raw=True),
+            RealServer("go-static", "http", port + 7, (str(self.go_static), "go-static", "PORT"), raw=True),
             RealServer("c-static", "http", c_port, (str(self._c()), "c-static", "PORT"), raw=True),
-            RealServer("postgres", "postgres", 5432, (_postgres("postgres"), "-D", "FOLDER/pg", *_settings())),
+            RealServer("postgres", "postgres", port + 8, (_postgres("postgres"), "-D", "FOLDER/pg", *_settings())),
         ]
 
     def fill(self, folder: Path, *, ipv6: bool) -> None:

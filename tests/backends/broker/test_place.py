@@ -97,13 +97,15 @@ def test_what_is_written_is_read_back(places: Places, address: Any, port: int) -
 
 
 EDGES = ["0.0.0.0", "127.0.0.1", "127.0.0.2", "127.255.255.255", "126.255.255.255", "128.0.0.0", "::", "::1", "::2"]
-EDGES += ["::127.0.0.1", "fe80::1", "64:ff9b::7f00:1"]
+EDGES += ["::127.0.0.1", "fe80::1", "64:ff9b::7f00:1", "::ffff:0.0.0.0", "::ffff:127.0.0.1", "::ffff:127.9.9.9"]
 
 
 @given(address=st.one_of(st.sampled_from(EDGES).map(ipaddress.ip_address), st.ip_addresses()))
 def test_what_is_local_is_what_python_calls_so(places: Places, address: Any) -> None:
+    """The kernel takes a mapped address for the IPv4 address in it; Python does so from 3.13 on."""
     packed = address.packed if address.version == 6 else MAPPED + address.packed
-    assert places.asks("is_loopback", packed) == address.is_loopback
-    assert places.asks("is_unspecified", packed) == address.is_unspecified
-    assert places.asks("is_localhost", packed) == (str(address) in ("127.0.0.1", "::1"))
+    meant = ipaddress.ip_address(packed[12:]) if packed[:12] == MAPPED else address
+    assert places.asks("is_loopback", packed) == meant.is_loopback
+    assert places.asks("is_unspecified", packed) == meant.is_unspecified
+    assert places.asks("is_localhost", packed) == (str(meant) in ("127.0.0.1", "::1"))
     assert places.asks("is_ipv4", packed) == (packed[:12] == MAPPED)
