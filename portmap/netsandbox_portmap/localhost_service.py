@@ -148,7 +148,7 @@ class LocalhostService:
 
     def _look_again(self, port: int) -> None:
         """Check the listeners: nothing answered inside at *port*."""
-        self._check()
+        self._withdraw_gone()
 
     @property
     def rule(self) -> BindRule:
@@ -165,10 +165,14 @@ class LocalhostService:
         return self._forwarding.moved + (self._gateway.moved if self._gateway is not None else 0)
 
     def published(self) -> list[Published]:
-        """The published ports. Ports that no longer listen are withdrawn first."""
+        """The published ports. Ports that no longer listen are withdrawn first, and hidden ones are tried again."""
         if self._publisher is None:
             return []
-        self._check()
+        self._withdraw_gone()
+        if self._publisher.hidden:
+            self._make_room()
+        for (address, port), (pid, exe) in tuple(self._publisher.hidden.items()):
+            self._show(self._publisher, address, port, pid, exe)
         return self._publisher.published()
 
     def status(self) -> list[dict[str, object]]:
@@ -211,8 +215,11 @@ class LocalhostService:
             self._open_gateway(self._publisher)
 
     def _publish(self, publisher: Publisher, address: str, port: int, pid: int, exe: str) -> None:
-        if self._assignment.full:
+        if self._assignment.full or publisher.is_full:
             self._make_room()
+        self._show(publisher, address, port, pid, exe)
+
+    def _show(self, publisher: Publisher, address: str, port: int, pid: int, exe: str) -> None:
         published = publisher.listening(address, port, requested=self._requested_port(port), pid=pid, exe=exe)
         if published is None:
             return
@@ -227,11 +234,11 @@ class LocalhostService:
     def _note(self, event: str, **fields: object) -> bool:
         """Record an event of the publisher. A port that cannot be published also gets a notice."""
         if fields.get("verdict") == "deny":
-            why = {
+            crowded = {
                 reasons.WINDOW_FULL: f"the window {self._reservation.window} has no free port",
                 reasons.LIMIT: f"{MAX_PORTS} ports are published already",
             }
-            self._notices.hidden(fields["port"], why.get(str(fields["reason"]), "it is taken"))
+            self._notices.hidden(fields["port"], crowded.get(str(fields["reason"])))
         return self._log.write(event, **fields)
 
     def close(self) -> None:
@@ -243,7 +250,7 @@ class LocalhostService:
         for part in (*self._doors, self._network.inside, self._network.table, self._forwarding):
             part.close()
 
-    def _check(self) -> None:
+    def _withdraw_gone(self) -> None:
         if self._publisher is not None:
             self._publisher.check(lambda: {(address, port) for address, port, _ in self._network.table.listening()})
 
@@ -266,7 +273,7 @@ class LocalhostService:
 
     def _make_room(self) -> None:
         """Release assigned ports that no socket uses any more, when the window is full."""
-        self._check()
+        self._withdraw_gone()
         self._binds.used = self._network.table.ports_in_use(bound=True)
         shown = {found.port for found in self._publisher.published()} if self._publisher is not None else set()
         for requested, port in self._assignment.pairs():

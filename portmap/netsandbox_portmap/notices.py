@@ -29,10 +29,12 @@ class Notices:
             allowed = "ports below 1024 are for administrators, and no session is one; take a higher port"
         self.write(f"bind to {join_host_port(address, port)} refused: {allowed}")
 
-    def hidden(self, port: object, why: str) -> None:
-        """*port* listens inside and is not published."""
+    def hidden(self, port: object, crowded: str | None) -> None:
+        """*port* listens inside and is not published, since it is taken or there is no room. The latter is written for
+        the first port only, because a test suite may open thousands."""
         advice = "stop what is in the way, or choose with --publish PORT:HOSTPORT"
-        self.write(f"port {port} listens, but the host cannot show it: {why}; {advice}")
+        text = f"port {port} listens, but the host cannot show it: {crowded or 'it is taken'}; {advice}"
+        self.write(text, about=crowded)
 
     def unheard(self, door: HostPort, why: str) -> None:
         """The command connected to a port of --connect-host, and was not let through; *why* is of `session_dial`."""
@@ -60,8 +62,10 @@ class Notices:
         instead = "this session has no names" if port is None else f"names of this session are at port {port}"
         self.write(f"port {wanted} is taken by another program, so {instead}; choose with --gateway-port PORT")
 
-    def write(self, text: str) -> None:
-        if text in self._written or len(self._written) >= MAX_LINES:
+    def write(self, text: str, about: str | None = None) -> None:
+        """*about*: what is written only once, if that is not the text itself."""
+        about = about or text
+        if about in self._written or len(self._written) >= MAX_LINES:
             return
-        self._written.add(text)
+        self._written.add(about)
         write_notice(self._stderr, text)

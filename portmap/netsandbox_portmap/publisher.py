@@ -2,7 +2,8 @@
 
 Rules:
 1. Only loopback addresses are bound on the host, and a port is never shared with another program (INV-7).
-2. A port is published after its record was written (INV-5). A failure is recorded once and not retried.
+2. A port is published after its record was written (INV-5). A failure is recorded once; the listener is remembered as
+   hidden, and published at a later check if nothing is in the way any more.
 3. A listener that returns gets its earlier port, unless another program took it meanwhile.
 4. Connections outlive the publication of their port: they end when their two sides end.
 """
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 MAX_PORTS = 1024  # published at the same time
 MAX_TARGETS = 16  # addresses inside for one port
+MAX_HIDDEN = 64  # listeners that are remembered although they could not be published
 MAX_NOTED = 4096  # records that are remembered, so that none is written twice
 TRY_ANOTHER_PORT = (
     EADDRINUSE,
@@ -96,6 +98,7 @@ class Publisher:
         self.by_name_port: int | None = None  # set by the gateway; None: URLs have port numbers
         self.reserved: dict[int, list[_socket.socket]] = {}  # sockets of `reserve`, which we close
         self._live: dict[int, Listening] = {}
+        self.hidden: dict[tuple[str, int], tuple[int, str]] = {}  # pid and program of listeners that are not published
         self._order: dict[int, int] = {}  # requested port -> position in the order of first publication
         self._noted: set[tuple[object, ...]] = set()
         self._forwards: set[Forward] = set()
@@ -119,12 +122,12 @@ class Publisher:
             return None
         entry = Listening(requested, (address, port), pid, exe)
         self._gone.pop(requested, None)
-        at_most = len(self._live) >= MAX_PORTS
-        if at_most or not self._open(entry):
-            number = self._faces(requested)[0][0][1]  # None: any port of the window was allowed
-            reason = reasons.LIMIT if at_most else reasons.WINDOW_FULL if number is None else reasons.PORT_TAKEN
-            self._record_once("deny", reason, port=requested, address=address, pid=pid, exe=exe)
+        if self.is_full or not self._open(entry):
+            if len(self.hidden) < MAX_HIDDEN:
+                self.hidden[address, port] = pid, exe
+            self._record_once("deny", self._obstacle(requested), port=requested, address=address, pid=pid, exe=exe)
             return None
+        self.hidden.pop((address, port), None)
         self._live[requested] = entry
         self._order.setdefault(requested, len(self._order))
         published = self._describe(entry, self._first())
@@ -134,12 +137,15 @@ class Publisher:
         return None
 
     def check(self, alive: Callable[[], Container[tuple[str, int]]]) -> None:
-        """Withdraw ports that no longer listen; *alive* is called only if something is published."""
-        still = alive() if self._live else ()
+        """Withdraw and forget what no longer listens; *alive* is called only if there is anything."""
+        still = alive() if self._live or self.hidden else ()
         for entry in tuple(self._live.values()):
             entry.targets = [target for target in entry.targets if target in still]
             if not entry.targets:
                 self._withdraw(entry)
+        for target in tuple(self.hidden):
+            if target not in still:
+                del self.hidden[target]
 
     def close(self) -> None:
         """Close every connection and release every port."""
@@ -190,7 +196,18 @@ class Publisher:
     def connections(self) -> int:
         return len(self._forwards)
 
+    @property
+    def is_full(self) -> bool:
+        return len(self._live) >= MAX_PORTS
+
     # Opening and closing
+
+    def _obstacle(self, requested: int) -> str:
+        """The reason why a port could not be opened."""
+        if self.is_full:
+            return reasons.LIMIT
+        number = self._faces(requested)[0][0][1]  # None: any port of the window was allowed
+        return reasons.WINDOW_FULL if number is None else reasons.PORT_TAKEN
 
     def _faces(self, requested: int) -> tuple[list[Face], list[Face]]:
         host_port = self._plan.wanted.fixed.get(requested)
