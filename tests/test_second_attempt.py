@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TESTS = """
+import time
 import pytest
 from tests.rig.patience import WaitedInVain
 runs = []
@@ -25,6 +27,10 @@ def test_slow_twice():
 
 def test_wrong_once():
     assert attempt("wrong") == 2
+
+def test_hangs_once():
+    if attempt("hangs") == 1:
+        time.sleep(60)
 
 @pytest.fixture(scope="module")
 def slow():
@@ -62,7 +68,12 @@ def run(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
         "/dev/null",
     ]
     return subprocess.run(
-        [*command, *(f"{file}::{name}" for name in names)], cwd=ROOT, capture_output=True, text=True, check=False
+        [*command, *(f"{file}::{name}" for name in names)],
+        cwd=ROOT,
+        env={**os.environ, "NETSANDBOX_TEST_HANGS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -89,3 +100,9 @@ def test_a_fixture_that_waited_in_vain_is_made_again_for_all_its_tests(tmp_path:
     assert "2 passed, 1 error, 1 repeated" in done.stdout, done.stdout
     assert "left behind" in done.stdout
     assert "test_shared_first (setup): tests.rig.patience.WaitedInVain: for what all tests share" in done.stdout
+
+
+def test_a_test_that_hangs_counts_as_one_that_waited(tmp_path: Path) -> None:
+    done = run(tmp_path, "test_hangs_once")
+    assert "1 passed, 1 repeated" in done.stdout, done.stdout
+    assert "test_hangs_once (call): tests.rig.patience.WaitedInVain: the test was not over after 1 s" in done.stdout

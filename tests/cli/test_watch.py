@@ -20,8 +20,6 @@ import pytest
 
 from tests.rig.live import LiveSession, sessions
 
-pytestmark = pytest.mark.usefixtures("unignored_signals")
-
 CODE = "from netsandbox.cli.main import main; main()"
 
 

@@ -33,7 +33,7 @@ from tests.integration.test_terminal import (  # noqa: F401
 from tests.rig import processes
 from tests.rig.leftovers import what_stays
 
-pytestmark = [pytest.mark.backend("broker"), pytest.mark.usefixtures("unignored_signals")]
+pytestmark = pytest.mark.backend("broker")
 
 STUBBORN = """
 trap "" TERM HUP INT

@@ -13,7 +13,7 @@ from tests.integration.test_terminal import CTRL_C, CTRL_D, CTRL_Z, INNER_PROMPT
 from tests.rig.localhost import eventually
 
 JOB = "sh -c 'echo rea\"\"dy; exec sleep 100'"
-pytestmark = [pytest.mark.usefixtures("user_namespaces", "unignored_signals")]
+pytestmark = [pytest.mark.usefixtures("user_namespaces")]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces", "unignored_signals"), pytest.mark.ordinary_user]
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 
 RESERVED_FILES, FEW_FILES = 512, 2048  # docs/platform-linux.md
 FORWARDED = ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"]

@@ -20,7 +20,7 @@ from tests.rig.command import Spawned
 from tests.rig.leftovers import what_stays
 from tests.rig.localhost import eventually
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces", "unignored_signals"), pytest.mark.ordinary_user]
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 
 INNER_PROMPT = "PS1='in''ner> '"
 INNER_SHELL = "bash --norc --noprofile --noediting -i"

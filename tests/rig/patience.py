@@ -1,12 +1,15 @@
 """Waits that ran out, and the second attempt at a test that one of them ended.
 
 A machine that runs other work can be slower than any patience. So a test that failed because it waited in vain is run
-once more with new fixtures, and the end of the run names it. A wrong result is a failure at once, whatever the second
-attempt would say: a server that was reached once in a hundred runs is a hole.
+once more with new fixtures, and the end of the run names it. A test that hangs counts as one that waited. A wrong
+result is a failure at once, whatever the second attempt would say: a server that was reached once in a hundred runs is
+a hole.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Generator
 from typing import Any
@@ -21,7 +24,23 @@ class WaitedInVain(AssertionError):
 
 WAITS = (WaitedInVain, TimeoutError, subprocess.TimeoutExpired)
 REPEATED = "repeated"  # an outcome that pytest does not count as a failure
+HANGS = float(os.environ.get("NETSANDBOX_TEST_HANGS", "400"))  # seconds; 0: no limit
 Reports = Generator[None, Any, Any]
+
+
+def _end_of_patience(number: int, frame: object) -> None:
+    raise WaitedInVain(f"the test was not over after {HANGS:.0f} s")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Reports:
+    before = signal.signal(signal.SIGALRM, _end_of_patience)
+    signal.setitimer(signal.ITIMER_REAL, HANGS)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.hookimpl(wrapper=True)
