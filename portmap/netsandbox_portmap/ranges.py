@@ -207,10 +207,16 @@ def _is_fresh(path: str) -> bool:
 
 
 def _keep_from_cleaners(descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:  # a cleaner holds it, or flock does not exist here; the check of the name follows
-        pass
+    """The check of the name follows. A cleaner that holds the file may be about to remove it, so it gets a moment; but
+    anybody may hold it for ever, and that keeps no session from its start."""
+    for pause in _PAUSES:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sleep(pause)
+        except OSError:  # there is no flock here
+            return None
+    return None
 
 
 def _check(descriptor: int, path: str, mode: int) -> None:

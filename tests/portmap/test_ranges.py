@@ -14,6 +14,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from netsandbox_portmap import ranges
 from netsandbox_portmap.ranges import JoinedLocks, RangeLock
 
 # Holds 100-199 until standard input ends. Its child outlives it, and inherits its descriptors if it can.
@@ -230,6 +231,26 @@ def test_a_file_that_is_removed_while_it_is_opened_is_opened_again(path, opened,
     monkeypatch.setattr(fcntl, "flock", remove_first)
     first = opened()
     assert removed
+    assert first.take(7, 1)
+    assert not opened().take(7, 1)
+
+
+def test_a_cleaner_that_holds_the_file_when_it_is_opened_may_remove_it(path, opened, monkeypatch):
+    """`netsandbox uninstall` of another account of this user: the session must not hold a file without a name."""
+    opened().close()
+    cleaner = os.open(path, os.O_RDONLY)
+    fcntl.flock(cleaner, fcntl.LOCK_EX)
+
+    at_work = [cleaner]
+
+    def remove(seconds):
+        while at_work:
+            os.unlink(path)
+            os.close(at_work.pop())
+
+    monkeypatch.setattr(ranges, "sleep", remove)
+    first = opened()
+    remove(0)
     assert first.take(7, 1)
     assert not opened().take(7, 1)
 
