@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PIPE_SIZE = 1 << 20
 MAX_IDLE_PIPES = 16
 MAX_LENT_PIPES = 64
-MAX_HELD = 32 << 20  # bytes of one direction of a pool's connections; three times that if they come one by one
+MAX_HELD = 32 << 20  # bytes of one direction of a pool's connections; five times that if 16,384 come one by one
 MIN_BUFFER = 4096
 F_SETPIPE_SZ = getattr(fcntl, "F_SETPIPE_SZ", 1031)
 

@@ -42,7 +42,7 @@ def test_177_the_files_stay_within_the_cap_and_the_chain_runs_over_all_of_them(p
     assert log.total("allow") == 1400
 
 
-@pytest.mark.attack(177)
+@pytest.mark.attack(177, 218)
 def test_177_the_first_and_the_last_records_are_never_rotated_away(path: Path) -> None:
     log = AuditLog.open(str(path), "s", cap_bytes=131072, keep=3)
     log.write("session.start")
@@ -60,7 +60,7 @@ def flood(log: AuditLog, count: int, reason: str = "not-allowed") -> None:
         assert log.write("dns", verdict="deny", reason=reason, door="dns", host=f"h{number}.test")
 
 
-@pytest.mark.attack(177)
+@pytest.mark.attack(177, 218)
 def test_177_a_flood_of_denials_is_folded_and_every_attempt_is_counted(path: Path) -> None:
     log = AuditLog.open(str(path), "s")
     log.write("session.start")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -40,6 +41,42 @@ for line in sys.stdin:
 """
 
 
+# Looks for the CA's key: in the processes whose pids it reads, in files and variables.
+SEEKER = """
+import ctypes, json, os, sys
+pids = ["self", *sys.stdin.readline().split()]
+
+def opens(path):
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+def traces(pid):
+    return ctypes.CDLL(None).ptrace(16, int(pid), 0, 0) == 0  # PTRACE_ATTACH
+
+def has_key(path):
+    try:
+        with open(path, "rb") as file:
+            return b"PRIVATE KEY" in file.read(1 << 20)
+    except OSError:
+        return False
+
+folders = (os.getcwd(), os.environ["HOME"], "/tmp", "/var/tmp", "/dev/shm", "/run", "/etc")
+files = {os.path.join(top, name) for each in folders for top, _, names in os.walk(each) for name in names}
+files = {path for path in files if os.path.isfile(path) and not path.startswith("/etc/ssh/")}
+print(json.dumps({
+    "opened": [f"{pid}/{name}" for pid in pids for name in ("mem", "environ", "maps") if opens(f"/proc/{pid}/{name}")],
+    "traced": [pid for pid in pids[1:] if traces(pid)],
+    "keys": sorted(filter(has_key, files)),
+    "variables": [name for name, value in os.environ.items() if "PRIVATE KEY" in value],
+    "authority": open(os.environ["SSL_CERT_FILE"]).read().split("-----BEGIN")[-1],
+}), flush=True)
+sys.stdin.read()
+"""
+
+
 class Client:
     """A client inside a session."""
 
@@ -53,11 +90,12 @@ class Client:
         stdin.flush()
         return self.spawned.read_until(b"\n").decode().strip()
 
+    def engines(self) -> list[processes.Process]:
+        return [each for each in self.spawned.family() if "inspect.engine" in each.command]
+
     def engine(self) -> tuple[int, int]:
         """Its first process, and the worker."""
-        (first,) = [
-            each for each in self.spawned.family() if "inspect.engine" in each.command and _parent(each) != "engine"
-        ]
+        (first,) = [each for each in self.engines() if _parent(each) != "engine"]
         children = Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()
         return first.pid, int(children[-1])
 
@@ -88,6 +126,31 @@ def client(netsandbox: CommandLine, authority: Authority, ca: CertificateAuthori
     command = ("python3", "-c", CLIENT, ALLOWED, str(server.port))
     trust = {"SSL_CERT_FILE": str(ca.cert)}
     return Client(netsandbox.spawn("run", *rules, *names, "--", *command, env=trust, stdin=-1))
+
+
+@pytest.mark.attack(64)
+@pytest.mark.closed_files
+@pytest.mark.backend("namespaces", "broker")
+def test_the_key_of_the_ca_is_out_of_reach(netsandbox: CommandLine) -> None:
+    """It is in the engine's memory alone, which nobody may read (`test_sealing`); another session has another CA."""
+    (netsandbox.home().work / "planted.pem").write_text("-----BEGIN PRIVATE KEY-----")
+    found = [look_for_key(netsandbox) for _ in range(2)]
+    for each in found:
+        assert each["opened"] == ["self/mem", "self/environ", "self/maps"]
+        assert (each["traced"], each["variables"]) == ([], [])
+        assert [os.path.basename(path) for path in each["keys"]] == ["planted.pem"]
+    assert found[0]["authority"] != found[1]["authority"]
+    kept = [path for path in netsandbox.home().state.rglob("*") if path.is_file()]
+    assert kept
+    assert not [path for path in kept if b"PRIVATE KEY" in path.read_bytes()]
+
+
+def look_for_key(line: CommandLine) -> dict[str, list[str]]:
+    client = Client(line.spawn("run", "--inspect", ALLOWED, "--", "python3", "-c", SEEKER, stdin=-1))
+    assert wait_for(client.engines)
+    found: dict[str, list[str]] = json.loads(client.ask(" ".join(str(each.pid) for each in client.engines())))
+    client.end()
+    return found
 
 
 def test_a_worker_that_is_killed_is_replaced(client: Client, server: HttpsCanary) -> None:
