@@ -84,7 +84,7 @@ class SharedSockets(HostSockets):
 
 
 @frozen
-class Face:
+class OwnListener:
     """Where a server of the session is on the host: it listens there itself."""
 
     address: str
@@ -98,7 +98,7 @@ class DirectPublisher(Publisher):
     """Publishes servers that are on the host's loopback already."""
 
     def _open(self, entry: Listening) -> bool:
-        entry.acceptors.append(Face(*entry.targets[0]))  # type: ignore[arg-type]
+        entry.acceptors.append(OwnListener(*entry.targets[0]))  # type: ignore[arg-type]
         return True
 
 
@@ -172,10 +172,6 @@ class BrokerLocalhost(LocalhostService):
         if port == 0:
             return self._assignment.any_port()
         return self._assignment.assign(port) if self._strategy == REWIRE_PORT else port
-
-    def listens(self, pid: int, exe: str, asked: tuple[str, int], actual: tuple[str, int]) -> None:
-        """Handle a socket that listens now."""
-        self.listening(*actual, pid, exe)
 
     def _requested_port(self, port: int) -> int:
         if self._strategy != REWIRE_PORT:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
         def place(self, pid: int, exe: str, address: str, port: int, protocol: str) -> tuple[int, str, int]: ...
 
-        def listens(self, pid: int, exe: str, asked: tuple[str, int], actual: tuple[str, int]) -> None: ...
+        def listening(self, address: str, port: int, pid: int, exe: str) -> None: ...
 
 
 QUESTION = _struct.Struct("=QQQ16sHxx16sHxxiiiBBBB")  # struct question
@@ -117,11 +117,10 @@ class Questions:
         return errno.ESOCKTNOSUPPORT if family == AF_UNIX else errno.EPERM
 
     def _listens(self, data: bytes) -> None:
-        _, _, _, asked, port, actual, actual_port, pid, *_ = QUESTION.unpack_from(data)
+        *_, actual, port, pid, _, _, _, _, _, _ = QUESTION.unpack_from(data)
         exe, _ = _texts(data[QUESTION.size :])
         try:
-            place = address_text(actual), actual_port
-            self._localhost().listens(pid, exe, (address_text(asked), port), place)
+            self._localhost().listening(address_text(actual), port, pid, exe)
         except Exception as error:  # it is not published
             self._confess(error)
 

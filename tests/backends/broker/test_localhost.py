@@ -128,7 +128,7 @@ def test_a_server_is_published_by_being_there(serve: Serve, log: FakeLog) -> Non
     scene = serve("rewire-port")
     _, address, given = scene.place("0.0.0.0", 3000)
     with socket.create_server((address, given)):
-        scene.service.listens(7, "/bin/server", ("0.0.0.0", 3000), (address, given))
+        scene.service.listening(address, given, 7, "/bin/server")
         (shown,) = scene.service.status()
         assert (shown["port"], shown["host_address"], shown["host_port"]) == (3000, address, given)
     assert scene.service.status() == []  # it is withdrawn with its socket

@@ -56,10 +56,10 @@ class Localhost:
             raise RuntimeError("a fault")
         return (errno.EACCES if port == 1 else 0), "127.1.2.3", port + 1
 
-    def listens(self, pid: int, exe: str, asked: tuple[str, int], actual: tuple[str, int]) -> None:
-        if asked[1] == 2:
+    def listening(self, address: str, port: int, pid: int, exe: str) -> None:
+        if port == 2:
             raise RuntimeError("a fault")
-        self.heard.append((pid, exe, asked, actual))
+        self.heard.append((address, port, pid, exe))
 
 
 class Scene:
@@ -155,7 +155,7 @@ def test_a_socket_that_listens_is_told_and_waits_for_nothing(scene: Scene) -> No
     scene.far.send(b"L" + question("l", port=2))  # it is not published, and that is recorded
     scene.far.send(b"L" + question("l"))
     scene.questions.serve(1)
-    assert scene.localhost.heard == [(42, "/bin/server", ("127.0.0.1", 3000), ("127.0.0.1", 3000))] * 2
+    assert scene.localhost.heard == [("127.0.0.1", 3000, 42, "/bin/server")] * 2
     scene.far.setblocking(False)
     with pytest.raises(BlockingIOError):
         scene.far.recv(1)

@@ -10,24 +10,10 @@
 
 #include "caller.h"
 #include "descendants.h"
+#include "refused_ports.h"
 #include "trap_pool.h"
 
-#define MAX_TOLD 64 /* ports that refused, of which a later success is told */
-
-struct local_call {
-    int32_t pid;
-    uint32_t times;
-    uint16_t port;
-    uint8_t kind;
-    uint8_t unused;
-};
-
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    uint16_t port;
-    uint32_t times;
-} refused[MAX_TOLD];
 
 static void to_supervisor(struct iovec *parts, size_t count)
 {
@@ -78,29 +64,11 @@ int refuse(const struct seccomp_notif *call, char kind, int error)
     return answer ? answer : error;
 }
 
-void tell_listening(const struct seccomp_notif *call, const struct place *asked, const struct place *actual)
+void tell_listening(const struct seccomp_notif *call, const struct place *actual)
 {
-    struct question question = { .place = *asked, .actual = *actual };
+    struct question question = { .actual = *actual };
 
     send_question(call, 'L', &question, "");
-}
-
-/* How often the port has refused so far, now once more; with *answers*, that it is forgotten, and the number before. */
-static uint32_t count_refused(uint16_t port, int answers)
-{
-    size_t slot = port % MAX_TOLD;
-    uint32_t times;
-
-    if (refused[slot].port != port) {
-        if (answers)
-            return 0;
-        refused[slot].port = port;
-        refused[slot].times = 0;
-    }
-    times = answers ? refused[slot].times : ++refused[slot].times;
-    if (answers)
-        refused[slot].port = 0;
-    return times;
 }
 
 void tell_local(const struct seccomp_notif *call, int binds, const struct place *place, int error)
@@ -112,11 +80,9 @@ void tell_local(const struct seccomp_notif *call, int binds, const struct place 
 
     if (binds ? error != EADDRINUSE : error != 0 && error != EINPROGRESS && error != ECONNREFUSED)
         return;
-    pthread_mutex_lock(&telling);
-    told.times = binds ? 1 : count_refused(place->port, error != ECONNREFUSED);
-    pthread_mutex_unlock(&telling);
+    told.times = binds ? 1 : refused_times(place->port, error == ECONNREFUSED);
     told.kind = binds ? LOCAL_TAKEN : error == ECONNREFUSED ? LOCAL_REFUSED : LOCAL_CONNECTED;
-    if (told.times == 0 || (told.times & (told.times - 1))) /* at the first, second, fourth … time */
+    if (told.times == 0)
         return;
     parts[2].iov_len = caller_link((pid_t)call->pid, "exe", exe, sizeof exe) + 1;
     to_supervisor(parts, 3);

@@ -2,7 +2,7 @@
  *
  * here -> supervisor:
  *   Q <struct question> exe NUL path NUL     waits for struct verdict
- *   L <struct question> exe NUL NUL          a socket listens: `place` is what the program asked for, `actual` where it is
+ *   L <struct question> exe NUL NUL          a socket listens, at `actual`
  *   C <struct local_call> exe NUL            a connect or bind that failed at the session's own localhost
  * supervisor -> here: struct verdict */
 #ifndef NETSANDBOX_QUESTIONS_H
@@ -47,12 +47,6 @@ struct verdict {
     struct place actual;
 };
 
-enum local_kind {
-    LOCAL_REFUSED = 'r',   /* connect(2): nothing listens at the port */
-    LOCAL_CONNECTED = 'c', /* at a port that refused before */
-    LOCAL_TAKEN = 't',     /* bind(2): the port is in use */
-};
-
 /* Fills in id, pid and exe, and waits for the answer; other calls go on meanwhile. 0, or an errno. *path* may be NULL. */
 int ask(const struct seccomp_notif *call, struct question *question, const char *path, struct verdict *verdict);
 
@@ -60,7 +54,7 @@ int ask(const struct seccomp_notif *call, struct question *question, const char 
 int refuse(const struct seccomp_notif *call, char kind, int error);
 
 /* Tells of a listening socket. */
-void tell_listening(const struct seccomp_notif *call, const struct place *asked, const struct place *actual);
+void tell_listening(const struct seccomp_notif *call, const struct place *actual);
 
 /* Tells of a call at the session's localhost; *error* is what it gives. */
 void tell_local(const struct seccomp_notif *call, int binds, const struct place *place, int error);

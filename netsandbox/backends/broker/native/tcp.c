@@ -224,6 +224,6 @@ int stream_listen(const struct seccomp_notif *call, struct entry *entry)
         return error;
     entry->is_listening = 1;
     entry_drop_copy(entry);
-    tell_listening(call, &entry->local, &actual);
+    tell_listening(call, &actual);
     return 0;
 }

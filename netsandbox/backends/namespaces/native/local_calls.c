@@ -4,22 +4,14 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/uio.h>
 
 #include "caller.h"
+#include "refused_ports.h"
 #include "reports.h"
 #include "trap_pool.h"
 #include "traps.h"
-
-#define PORTS 64 /* a power of two */
-
-static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    uint16_t port;
-    uint32_t times;
-} refused[PORTS];
 
 static int is_loopback(const union address *address)
 {
@@ -39,28 +31,6 @@ static int was_refused(const struct taken *taken, int error)
     struct pollfd watched = { .fd = taken->copy, .events = POLLOUT };
 
     return error == ECONNREFUSED || (error == EINPROGRESS && poll(&watched, 1, 0) > 0 && watched.revents & POLLERR);
-}
-
-/* How often *port* refused, if that is to be told: at the first, second, fourth … time, and when it no longer does. */
-static uint32_t counted(uint16_t port, int is_refused)
-{
-    size_t slot = port & (PORTS - 1);
-    uint32_t times = 0;
-
-    pthread_mutex_lock(&counting);
-    if (is_refused) {
-        if (refused[slot].port != port)
-            refused[slot].times = 0;
-        refused[slot].port = port;
-        times = ++refused[slot].times;
-        if (times & (times - 1))
-            times = 0;
-    } else if (refused[slot].port == port) {
-        refused[slot].port = 0;
-        times = 1;
-    }
-    pthread_mutex_unlock(&counting);
-    return times;
 }
 
 static void tell(const struct taken *taken, char kind, uint16_t port, uint32_t times)
@@ -97,7 +67,7 @@ void report_local(const struct taken *taken, int error)
     is_refused = was_refused(taken, error);
     if (!is_refused && error != 0 && error != EINPROGRESS)
         return;
-    times = counted(port, is_refused);
+    times = refused_times(port, is_refused);
     if (times > 0)
         tell(taken, is_refused ? LOCAL_REFUSED : LOCAL_CONNECTED, port, times);
 }
