@@ -55,7 +55,9 @@ def _checked(rule: SecretRule, rules: Inspection | None) -> SecretRule:
     if rule.source[0] == "command":
         raise UsageError(f"secrets: {rule.text!a} names a command; run it in your program, and set a variable")
     if rule.registries or rule.unless:
-        raise UsageError(f"secrets: {rule.text!a} asks for what only profiles know; name the hosts")
+        raise UsageError(
+            f"secrets: {rule.text!a} uses registry= or unless=, which only profiles support; name the hosts"
+        )
     for host in rule.hosts:
         if rules is not None and rules.excepts(host.name, (host.ports or (HTTPS,))[0]):
             raise UsageError(f"secrets: {host.text!a} is not inspected, so it gets no secret; leave inspect_except out")

@@ -245,7 +245,7 @@ def _words(args: Sequence[Word]) -> list[str]:
 def _known(options: dict[str, Any], *more: str) -> dict[str, Any]:
     unknown = sorted(set(options) - {"stdin", "stdout", "stderr", "cwd", *more})
     if unknown:
-        raise TypeError(f"{unknown[0]!r} is no option of a sandboxed command; see help(netsandbox.Sandbox)")
+        raise TypeError(f"{unknown[0]!r} is not an option of a sandboxed command; see help(netsandbox.Sandbox)")
     return options
 
 
@@ -279,7 +279,7 @@ def file_rules(
     """Rules for `RunSettings(files=…)`, as the command line has them: `~` is the home, a relative path begins at the
     working folder, `*` and `?` are wildcards. A path that does not exist is not shown, even if it appears later."""
     if mode not in FILE_MODES:
-        raise UsageError(f"mode: {mode!a} is no mode of files; write one of {', '.join(FILE_MODES)}")
+        raise UsageError(f"mode: {mode!a} is not a mode of files; write one of {', '.join(FILE_MODES)}")
 
     def rules(name: str, texts: Iterable[str]) -> tuple[PathRule, ...]:
         if isinstance(texts, (str, bytes)):

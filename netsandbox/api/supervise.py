@@ -65,7 +65,7 @@ def _with_secrets(settings: RunSettings, words: list[str]) -> tuple[RunSettings,
 
 
 def _no_program(name: str) -> tuple[str, dict[str, str]]:
-    raise UsageError("no program is run for it from Python; run it yourself, and set a variable")
+    raise UsageError("command= does not work from Python; run the command yourself, and set a variable")
 
 
 def _reset_signals() -> None:

@@ -1,4 +1,4 @@
-"""Denied connections and lookups as they happen, for a program inside that is told of them: the pytest plugin.
+"""Denied connections and lookups as they happen, for the pytest plugin, which runs inside the session.
 
     {"host":"example.org","port":443,"reason":"not-allowed","flag":"--allow-domain example.org","pids":[27,9,2]}
 

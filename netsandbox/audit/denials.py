@@ -92,7 +92,7 @@ def open_debug_log(path: str) -> int:
         raise refusal(path, f"cannot be read ({error.strerror}); give another place with --debug-log", DEBUG) from None
     if begun not in (b"", HEADING):
         os.close(fd)
-        raise refusal(path, "exists and is no debug log; give a path that does not exist yet", DEBUG)
+        raise refusal(path, "exists and is not a debug log; give a path that does not exist yet", DEBUG)
     return fd
 
 

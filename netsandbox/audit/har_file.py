@@ -75,7 +75,7 @@ def _open(path: str) -> int:
             fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) & ~os.O_APPEND)
             os.ftruncate(fd, 0)
             return fd
-        why = "exists and is no HAR of netsandbox; give a path that does not exist yet"
+        why = "exists and is not a HAR of netsandbox; give a path that does not exist yet"
     except OSError as error:
         why = f"cannot be read ({error.strerror}); give another place with --har"
     os.close(fd)

@@ -1,7 +1,7 @@
 """What a session needs from a backend, and what a backend gets from a session.
 
-A backend is one way to confine a command: Linux namespaces, macOS Seatbelt. `session.session` makes one object of it
-for each session and calls its methods in this order:
+A backend is one way to confine a command: Linux namespaces, the Linux broker, macOS Seatbelt. `session.session` makes
+one object of it for each session and calls its methods in this order:
 
 | step | call | afterwards |
 |---|---|---|

@@ -46,5 +46,5 @@ def _missing_advice(command: str, path: str) -> str:
     if " " in command:
         return "a command with spaces is one word here: leave out the quotes, or write it after `sh -c`"
     return (
-        "it is a word of shells: write it after `sh -c`" if command in SHELL_WORDS else "check the spelling and $PATH"
+        "it is a shell built-in: write it after `sh -c`" if command in SHELL_WORDS else "check the spelling and $PATH"
     )

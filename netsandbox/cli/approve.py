@@ -72,7 +72,9 @@ def read_duration(text: str, origin: str) -> int:
     """The duration in seconds, at least one."""
     seconds = span_seconds(text)
     if seconds is None or not 1 <= seconds <= MAX_SECONDS:
-        raise UsageError(f"{origin} {text[:80]!a} is no time up to a year; write for instance {origin} 30m, 2h or 1d")
+        raise UsageError(
+            f"{origin} {text[:80]!a} is not a time up to a year; write for instance {origin} 30m, 2h or 1d"
+        )
     return seconds
 
 

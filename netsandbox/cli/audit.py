@@ -82,9 +82,8 @@ usage: netsandbox audit tail|show|summary|verify [SESSION|PATH] [OPTIONS]
   summary   per host and file: what was allowed, what was denied and the option that would allow it
   verify    whether the log is as it was written; exit status 1 when it is not
 
-SESSION is a name, an id or a unique part of an id; without it the newest session is read. A name means the running
-session, or the newest that had it. PATH is a log, or a folder whose \
-newest log is read."""
+SESSION is a name, an id or a unique part of an id; without it the newest session is read. A name means the running \
+session, or the newest that had it. PATH is a log, or a folder whose newest log is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +186,7 @@ def find_log(target: str | None, command: str) -> str:
         _check_newest(found, command)
     if not found:
         raise NetsandboxError(
-            f"no session is known as {target!a}; correct its name or id, or write the path of a log:"
+            f"no session is called {target!a}; correct its name or id, or write the path of a log:"
             f" `netsandbox {command} PATH`"
         )
     if target is not None and len(found) > 1:

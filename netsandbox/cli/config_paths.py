@@ -189,7 +189,7 @@ def _listed(here: str, file: str) -> list[str]:
     own = {layer.path: layer for layer in layers}
     project = find_project(here, os.path.realpath(home()))
     if project is None:
-        always = "it is no project, so nothing of it is writable"
+        always = "it is not a project, so nothing of it is writable"
     else:
         always = "always writable" + ("" if project.folder == here else f", as all of {project.folder}")
     lines = [f"Current directory: {here} ({always})"]

@@ -29,7 +29,7 @@ USAGE = """\
 usage: netsandbox doctor [--backend NAME] [--json]
        netsandbox doctor --fix [--apply | --remove]
 
-Check what this machine offers, then run probes inside real sessions against canaries outside them, for each backend
+Check what this machine offers, then run probes inside real sessions against canaries outside them, for each backend \
 that can run here. What a backend cannot keep by design is a note.
 Exit status: 0 when a backend can run and nothing got out, else 1.
 

@@ -141,7 +141,9 @@ def last_denial(records: Iterable[Record]) -> Record | None:
 
 def _by_number(records: Iterable[Record], text: str) -> Record:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise UsageError(f"--event {text!a} is no number of a record; `netsandbox audit show --json` has them as seq")
+        raise UsageError(
+            f"--event {text!a} is not the number of a record; `netsandbox audit show --json` has them as seq"
+        )
     for each in records:
         if each["seq"] == int(text):
             if "verdict" not in each:

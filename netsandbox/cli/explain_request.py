@@ -25,7 +25,7 @@ def read_request(text: str) -> tuple[str, int, HttpRequest]:
     words = text.split()
     scheme, separator, rest = words[-1].partition("://") if 1 <= len(words) <= 2 else ("", "", "")
     if not separator or scheme not in PORTS:
-        raise UsageError(f"{quoted(text)} is no request; write 'POST https://api.example.com/v1/x'")
+        raise UsageError(f"{quoted(text)} is not a request; write 'POST https://api.example.com/v1/x'")
     authority, slash, path = rest.partition("/")
     domain = parse_domain(authority, "explain", deny=True)
     if domain.below or domain.ports == ():

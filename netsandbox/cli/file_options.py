@@ -20,7 +20,7 @@ def file_rules(parsed: Parsed, file: FileSettings | None) -> FileRules:
     known = file or FileSettings()
     mode = parsed.values.get("files", known.files_mode)
     if mode not in FILE_MODES:
-        raise UsageError(f"--files: {mode!a} is no mode of files; write one of {', '.join(FILE_MODES)}")
+        raise UsageError(f"--files: {mode!a} is not a mode of files; write one of {', '.join(FILE_MODES)}")
     check_bound(known, "files_mode", mode, "--files")
     return FileRules(
         (*known.allow_read, *read),

@@ -29,5 +29,5 @@ def with_har(settings: RunSettings, parsed: Parsed) -> RunSettings:
 def _size(text: str) -> int:
     size = parse_size(text)
     if size is None or size > MAX_BODIES:
-        raise UsageError(f"--har-bodies: {quoted(text)} is no size up to {MAX_BODIES >> 20}MiB; write 64kB")
+        raise UsageError(f"--har-bodies: {quoted(text)} is not a size up to {MAX_BODIES >> 20}MiB; write 64kB")
     return size

@@ -64,13 +64,13 @@ def find_output(word: str) -> str:
     for session in list_sessions():
         if session.startswith(word) or name_in(log_of(session)) == word:
             return _existing(session, word)
-    raise UsageError(f"no session is known as {word!a}; `netsandbox ps` lists those that run")
+    raise UsageError(f"no session is called {word!a}; `netsandbox ps` lists those that run")
 
 
 def _existing(session: str, word: str) -> str:
     path = os.path.join(session_dir(session), OUTPUT_NAME)
     if not os.path.exists(path):
-        raise NetsandboxError(f"{word!a} has no output of its own; only sessions of `netsandbox run --detach` keep it")
+        raise NetsandboxError(f"{word!a} has no kept output; only sessions of `netsandbox run --detach` keep theirs")
     return path
 
 

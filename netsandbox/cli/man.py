@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     if parsed.words or parsed.command:
-        raise UsageError("man takes nothing more; `netsandbox help COMMAND` shows one command")
+        raise UsageError("man takes no arguments; `netsandbox help COMMAND` shows one command")
     page = next(filter(os.path.exists, PLACES), None)
     if page is None:
         raise HostError(f"there is no {PLACES[0]}; install netsandbox again, or use `netsandbox help COMMAND`")

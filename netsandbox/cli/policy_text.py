@@ -78,7 +78,11 @@ def _inspected(policy: Policy) -> list[str]:
 
 
 def _set_line(name: str, value: str) -> str:
-    return f"{name}={value}" if name not in OWN_VARIABLES else f"{name} tells about the session, so {value} is not set"
+    return (
+        f"{name}={value}"
+        if name not in OWN_VARIABLES
+        else f"{name} is set by netsandbox, so the value {value} is ignored"
+    )
 
 
 def profile_lines(file: FileSettings | None) -> list[str]:

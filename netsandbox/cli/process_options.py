@@ -60,5 +60,5 @@ def check_device(text: str, origin: str) -> str:
     if stat.S_ISBLK(mode):
         raise UsageError(f"{origin}: {text!a} is a disk, by which every file on it could be changed; mount it instead")
     if not stat.S_ISCHR(mode):
-        raise UsageError(f"{origin}: {text!a} is no device; write one below /dev, such as /dev/kvm")
+        raise UsageError(f"{origin}: {text!a} is not a device; write one below /dev, such as /dev/kvm")
     return real

@@ -64,8 +64,8 @@ def main(arguments: list[str]) -> int:
 def _silent_line(status: Status) -> str:
     name = printable(status["name"])
     if is_suspended(status["session"]):
-        return f"{name} is suspended; `fg` in its terminal lets it go on, `netsandbox stop {name}` ends it"
-    return f"{name} is there but does not answer; see `netsandbox audit tail {name}`"
+        return f"{name} is suspended; `fg` in its terminal continues it, `netsandbox stop {name}` ends it"
+    return f"{name} is running but does not answer; see `netsandbox audit tail {name}`"
 
 
 def _without_usage() -> list[Status]:

@@ -341,7 +341,7 @@ def _report_no_project(files: FileRules) -> None:
         return
     if find_project(here, os.path.realpath(home())) is None:
         advice = "enter a project's folder, or name paths with --allow-read and --allow-write"
-        _print([f"{here} is no project, so the command sees none of your files; {advice}"])
+        _print([f"{here} is not a project, so the command sees none of your files; {advice}"])
 
 
 def _report(outcome: Outcome, parsed: Parsed, command: list[str], settings: RunSettings) -> None:

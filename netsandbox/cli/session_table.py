@@ -44,7 +44,7 @@ def ps_rows(sessions: list[Status], now: float) -> list[Row]:
 def _policy(status: Status) -> str:
     """The mode, and how many questions wait for the user."""
     waiting = len(status["pending"])
-    return f"{_shown(status['mode'])}, {waiting} asked" if waiting else _shown(status["mode"])
+    return f"{_shown(status['mode'])}, {waiting} waiting" if waiting else _shown(status["mode"])
 
 
 def port_entries(sessions: list[Status]) -> list[Status]:

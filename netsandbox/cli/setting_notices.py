@@ -36,9 +36,9 @@ def session_lines(policy: Policy, settings: RunSettings) -> list[str]:
     allowed += [f"port {door.reached} of {door.owner}" for door in settings.localhost.connect_host]
     lines = [f"mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}"]
     if settings.ask is not None:
-        lines.append(f"asks about other names for {settings.ask} s each, `netsandbox pending` lists the questions")
+        lines.append(f"other names wait {settings.ask} s for your answer; `netsandbox pending` lists the questions")
     if settings.ask_files is not None:
-        lines.append(f"asks about other files for {settings.ask_files} s each")
+        lines.append(f"other files wait {settings.ask_files} s for your answer")
     if settings.name is None:
         where = "`netsandbox ps` shows the session's name and window"
     else:
@@ -141,7 +141,7 @@ def no_socket_lines(paths: Iterable[str]) -> list[str]:
     lines = []
     for path in dict.fromkeys(path for path in paths if path.startswith("/")):
         try:
-            what = "" if stat.S_ISSOCK(os.stat(path).st_mode) else "this is no socket"
+            what = "" if stat.S_ISSOCK(os.stat(path).st_mode) else "this is not a socket"
         except (OSError, ValueError):
             what = "nothing is there yet"
         if what:

@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     if parsed.words or parsed.command:
-        raise UsageError("uninstall takes nothing more; write `netsandbox uninstall`")
+        raise UsageError("uninstall takes no arguments; write `netsandbox uninstall`")
     if "NETSANDBOX_SESSION" in os.environ:
         raise HostError("this is a session of netsandbox, which sees nothing to remove; run uninstall outside of it")
     states = [path for path in hidden_homes() if path != memory_home() and os.path.isdir(path)]

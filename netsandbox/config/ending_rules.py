@@ -38,7 +38,7 @@ def read_end(text: str) -> tuple[str, int]:
     moment, _, rule = text.partition(" ")
     until = timegm(time.strptime(moment, FORMAT))
     if not rule or written_end(rule, until) != text:
-        raise ValueError(f"{text!a} is no time and rule")
+        raise ValueError(f"{text!a} is not a time and a rule")
     return rule, until
 
 

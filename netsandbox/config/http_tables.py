@@ -58,7 +58,7 @@ def rule_tables(
     for index, table in enumerate(content):
         origin = f"{path}:{lines.get((name, index), first)}"
         if not isinstance(table, dict):
-            raise UsageError(f"{origin}: this is no table; write {wanted}")
+            raise UsageError(f"{origin}: this is not a table; write {wanted}")
         for key in table:
             if key not in keys:
                 advice = did_you_mean(key, dict.fromkeys(keys), f"use one of {', '.join(keys)}", 0.5)

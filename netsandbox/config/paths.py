@@ -132,7 +132,7 @@ def profile_folder() -> str:
     if named is None:
         return os.path.join(_checked_home(), PROFILES)
     if not named.startswith("/") or not os.path.isdir(named):
-        raise UsageError(f"{PROFILE_FOLDER}: {named!a} is no folder by its whole path; correct or unset the variable")
+        raise UsageError(f"{PROFILE_FOLDER}: {named!a} is not the full path of a folder; correct or unset the variable")
     return check_home(CONFIG, named, PROFILE_FOLDER)
 
 

@@ -172,7 +172,9 @@ def until(entry: Entry) -> tuple[tuple[str, int], ...]:
         try:
             found.append(read_end(text))
         except (ValueError, OverflowError):
-            raise UsageError(f"{origin}: {quoted(text)} is no time and rule; write for instance {wanted}") from None
+            raise UsageError(
+                f"{origin}: {quoted(text)} is not a time and a rule; write for instance {wanted}"
+            ) from None
     return tuple(found)
 
 
@@ -242,7 +244,7 @@ def bound(name: str) -> Callable[[Entry], int]:
 def waiting(text: str, origin: str) -> int:
     """Seconds for which a request waits for the user's approval."""
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_WAIT):
-        raise UsageError(f"{origin}: {quoted(text)} is no number of seconds from 1 to {MAX_WAIT}; write {WAIT}")
+        raise UsageError(f"{origin}: {quoted(text)} is not a number of seconds from 1 to {MAX_WAIT}; write {WAIT}")
     return int(text)
 
 
@@ -304,12 +306,12 @@ def detection(entry: Entry) -> tuple[tuple[str, tuple[str, ...], str], ...]:
 def relative_files(entry: Entry) -> tuple[str, ...]:
     for path, origin in (files := entry.items(str, '["package.json"]')):
         if not path or path.startswith("/") or "\0" in path or ".." in path.split("/") or "*" in path:
-            raise UsageError(f"{origin}: {quoted(path)} is no file of a project; write one such as package.json")
+            raise UsageError(f"{origin}: {quoted(path)} is not a file of a project; write one such as package.json")
     return tuple(path for path, _ in files)
 
 
 def check_profile(name: str, origin: str) -> str:
     """*name* if it is a valid name of a profile."""
     if not is_profile_name(name):
-        raise UsageError(f"{origin}: {quoted(name)} is no profile's name; use letters, digits, - and _")
+        raise UsageError(f"{origin}: {quoted(name)} is not the name of a profile; use letters, digits, - and _")
     return name

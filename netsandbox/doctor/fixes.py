@@ -1,6 +1,6 @@
 """What closes user namespaces on a machine, and the commands that open them. Pure: facts in, text out.
 
-The text is a shell script: what is no command is a comment, so all of it, or any line, can be pasted.
+The text is a shell script: what is not a command is a comment, so all of it, or any line, can be pasted.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _container() -> Fix:
 
 def _unknown() -> Fix:
     return Fix(
-        "no setting of this machine tells why user namespaces are closed",
+        "no setting of this machine shows why user namespaces are closed",
         (
             "# look at the last lines of `sudo dmesg`: a security module may have written a line there",
             "# a process in a chroot can make none: run netsandbox outside of it",

@@ -84,7 +84,7 @@ def lines(report: Report) -> list[str]:
 
 
 def _first_lines(report: Report) -> list[str]:
-    """A backend that a session would prefer and does not get is said before anything else."""
+    """If the preferred backend cannot run, the first line says so."""
     first = report.backends[0]
     used = next((each.name for each in report.backends if each.ok), None)
     if first.can_run or used is None:

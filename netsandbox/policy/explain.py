@@ -32,7 +32,7 @@ _BECAUSE = {
     reasons.APPROVED: "the user approved it while the session ran",
     reasons.ASK: "no rule allows this host, and a connection to it asks the user",
     reasons.INSPECTED: "the host is inspected, and no rule for requests denies it",
-    reasons.REQUEST_NOT_ALLOWED: "rules allow some requests to this host, and this is none of them",
+    reasons.REQUEST_NOT_ALLOWED: "rules allow some requests to this host, but not this one",
     reasons.REQUEST_DENIED: "a rule for requests denies it",
     reasons.BUDGET: "a budget for this host, or for the session, is used up",
     reasons.OFFLINE: "the session is offline, so nothing leaves",
@@ -45,14 +45,14 @@ _BECAUSE = {
     reasons.BAD_NAME: "it is not a valid host name",
     reasons.BAD_PORT: "it is not a valid port",
     reasons.UDP: "no door carries UDP",
-    reasons.DENIED_BY_USER: "the user was asked and said no for the rest of the session",
+    reasons.DENIED_BY_USER: "the user denied it for the rest of the session",
     reasons.UNANSWERED: "the user was asked and nobody answered in time",
 }
 
 # Reasons of the doors and of the resolver: why, and what to do ("" where nothing helps).
 TEXTS: dict[str, tuple[str, str]] = {
     reasons.QUERY_TYPE: (
-        "DNS questions of this type are not forwarded",
+        "DNS queries of this type are not forwarded",
         "forward them for allowed names with --allow-query-type TYPE",
     ),
     reasons.TUNNEL_LABEL: (
@@ -90,7 +90,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "send the path without encoded slashes, dot segments, // and ;, and the method itself",
     ),
     reasons.NOT_HTTP: (
-        "rules for requests apply to this host, and this is no HTTP",
+        "rules for requests apply to this host, and this is not HTTP",
         "the user can exempt the host with --inspect-except HOST and allow it with --allow-domain",
     ),
     reasons.CERTIFICATE: (
@@ -130,7 +130,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "if the command needs the host's, show it with --allow-read PATH",
     ),
     reasons.NOT_LISTED: (
-        "only listed programs may be executed, and this is none of them",
+        "only listed programs may be executed, and this one is not listed",
         "allow it with --allow-execute PATH",
     ),
     reasons.READ_ONLY: ("the session sees this path, but may not write it", "allow it with --allow-write PATH"),

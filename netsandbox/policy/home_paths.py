@@ -176,7 +176,7 @@ def moved_secrets(places: Iterable[str], environment: Mapping[str, str], home: s
 
 
 def _is_followed(path: str, home: str, working: str) -> bool:
-    """An absolute path that holds neither all of the home nor the working directory, and is no device."""
+    """An absolute path that holds neither all of the home nor the working directory, and is not a device."""
     whole = path.rstrip("/")
     return whole.startswith("/") and not any(
         (is_within(home, whole), is_within(working, whole), is_within(whole, DEVICES))

@@ -208,7 +208,7 @@ def request_hint(decided: Verdict, request: HttpRequest) -> str | None:
     if decided.reason == reasons.REQUEST_NOT_ALLOWED:
         flag = request_flag(decided, request) or "an --allow-http rule that covers it"
         return (
-            f"Rules allow some requests to this host, and {quoted(request.method)[1:-1]} of this path is none of them;"
+            f"Rules allow some requests to this host, but not {quoted(request.method)[1:-1]} of this path;"
             f" the user can allow it by starting the session with {flag}."
         )
     if decided.reason == reasons.REQUEST_DENIED:

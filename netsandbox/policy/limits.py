@@ -40,12 +40,12 @@ def parse_limits(texts: Iterable[tuple[str, str]]) -> Limits:
 def _limit(text: str, origin: str) -> tuple[str, int]:
     name, sign, written = text.partition("=")
     if name not in KINDS:
-        raise UsageError(f"{origin}: {quoted(name)} is no limit; write one of {', '.join(KINDS)}, such as memory=2G")
+        raise UsageError(f"{origin}: {quoted(name)} is not a limit; write one of {', '.join(KINDS)}, such as memory=2G")
     kind, least, most = KINDS[name]
     value = _value(kind, written) if sign else None
     if value is None or not least <= value <= most:
         bounds = f"from {shown_value(name, least)} to {shown_value(name, most)}"
-        raise UsageError(f"{origin}: {quoted(text)} is no limit {bounds}; write {name}={EXAMPLES[kind]}")
+        raise UsageError(f"{origin}: {quoted(text)} is not a limit {bounds}; write {name}={EXAMPLES[kind]}")
     return name, value
 
 

@@ -87,7 +87,7 @@ def query_types(given: Iterable[str] | None, origin: str = "--allow-query-type")
 
         name = canonical_type(item) if isinstance(item, str) else None
         if name is None:
-            raise UsageError(f"{origin}: {quoted(str(item))} is no record type; write one such as TXT, MX or TYPE99")
+            raise UsageError(f"{origin}: {quoted(str(item))} is not a record type; write one such as TXT, MX or TYPE99")
         if name in _ANSWERED:
             raise UsageError(f"{origin}: {name} is answered by the session's own resolver in any case; leave it out")
         types.append(name)

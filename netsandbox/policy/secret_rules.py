@@ -68,7 +68,7 @@ def parse_secret(text: str, origin: str) -> SecretRule:
     """Read one rule."""
     name, at, rest = text.partition("@")
     if not at or not rest:
-        refuse(origin, text, "is no variable and host", WANTED)
+        refuse(origin, text, "is not NAME@HOST", WANTED)
     check_name(name, origin)
     hosts: list[DomainRule] = []
     found: dict[str, list[str]] = {}

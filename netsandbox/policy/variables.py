@@ -144,14 +144,14 @@ def _has_secret(rest: bytes, *, is_http: bool) -> bool:
 def check_name(text: str, origin: str) -> str:
     """*text* if it can be the name of a variable."""
     if not text.isascii() or not text.isidentifier():
-        raise UsageError(f"{origin}: {text!a} is no name of a variable; write one such as NODE_ENV")
+        raise UsageError(f"{origin}: {text!a} is not the name of a variable; write one such as NODE_ENV")
     return text
 
 
 def check_pattern(text: str, origin: str) -> str:
     """*text* if it can be the name of a variable, or a pattern that does not match every name."""
     if not text.isascii() or not text.replace("*", "A").isidentifier() or not text.strip("*"):
-        raise UsageError(f"{origin}: {text!a} is no name of a variable; write GITHUB_TOKEN, or AWS_* for many")
+        raise UsageError(f"{origin}: {text!a} is not the name of a variable; write GITHUB_TOKEN, or AWS_* for many")
     return text
 
 

@@ -1,6 +1,6 @@
 """The client's side of `netsandbox exec`: puts the request to a session and reads the spawner's messages.
 
-native/spawner.h of the namespaces backend has the messages. A session that ends closes the socket without a status.
+backends/linux/native/spawner.h has the messages. A session that ends closes the socket without a status.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The names of sessions by their logs: for those that have ended, or do not answer.
 
-A session has the name that the user chose, which is in its first record, or one that is made when it is asked for,
+A session has the name that the user chose, which is in its first record, or one that is made when first needed,
 which is in its last. Without either it would have been called like its folder.
 """
 

@@ -161,7 +161,10 @@ class Session:
         if self.settings.verbose or (self.settings.announce and os.isatty(stderr)):
             from netsandbox.runtime.inherited import write_notice
 
-            write_notice(stderr, f"no namespaces here, so this session is of the backend {name}: {WEAKER}")
+            write_notice(
+                stderr,
+                f"user namespaces are not available here, so this session uses the weaker backend {name}: {WEAKER}",
+            )
 
     def context(self, command: Command) -> SessionContext:
         detached = command.detached
@@ -354,7 +357,7 @@ class Session:
 
 WEAKER = (
     "processes of the host are visible, servers are on the host's loopback, and some files cannot be protected;"
-    " `netsandbox doctor` tells the differences, `netsandbox doctor --fix` how to get namespaces"
+    " `netsandbox doctor` lists the differences, and `netsandbox doctor --fix` shows how to get namespaces"
 )
 
 

@@ -122,7 +122,7 @@ def _check_values(settings: LocalhostSettings) -> None:
         port_count(repr(settings.count), "count")
     for door in settings.connect_host:
         if not isinstance(door, HostPort):
-            raise UsageError(f"connect_host: {door!a} is no HostPort; write HostPort(5432)")
+            raise UsageError(f"connect_host: {door!a} is not a HostPort; write HostPort(5432)")
         host_port(str(door), "connect_host")
     gateway_port(repr(settings.gateway_port), "gateway_port")
     for inner, outer in settings.publish or ():

@@ -155,7 +155,7 @@ class Tunnel:
                 return self._start_http(sniffer.held)
             if self._active.grant.inspection is not None:
                 return self._deny("not-http")
-            verdict = Outcome.OPAQUE  # the server sent first (SMTP, FTP, IMAP), so this is no HTTP request
+            verdict = Outcome.OPAQUE  # the server sent first (SMTP, FTP, IMAP), so this is not HTTP request
         self._start_relay_stage(relay, verdict)
         return relay.release(sniffer.held, client_ended=self._ended or not data)
 

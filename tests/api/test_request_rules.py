@@ -53,10 +53,10 @@ def test_secrets_add_their_hosts_to_those_that_are_inspected() -> None:
 @pytest.mark.parametrize(
     ("texts", "error"),
     [
-        (["TOKEN"], "secrets: 'TOKEN' is no variable and host"),
+        (["TOKEN"], "secrets: 'TOKEN' is not NAME@HOST"),
         (["TOKEN@a.test,command=gh auth token"], "names a command; run it in your program, and set a variable"),
-        (["TOKEN@a.test,registry=npm"], "asks for what only profiles know"),
-        (["TOKEN@a.test,optional=yes,unless=OTHER"], "asks for what only profiles know"),
+        (["TOKEN@a.test,registry=npm"], "which only profiles support"),
+        (["TOKEN@a.test,optional=yes,unless=OTHER"], "which only profiles support"),
         (["TOKEN@c.test"], "secrets: 'c.test' is not inspected"),
         ("TOKEN@a.test", "secrets: 'TOKEN@a.test' is not a list"),
     ],

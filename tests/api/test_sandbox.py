@@ -222,7 +222,7 @@ class TestAsInSubprocess:
             box.run(["cat"], capture_output=True, stdout=subprocess.PIPE)
         with pytest.raises(FileNotFoundError):
             box.run(["true"], cwd=tmp_path / "missing")
-        with pytest.raises(TypeError, match="'shell' is no option"):
+        with pytest.raises(TypeError, match="'shell' is not an option"):
             box.run(["true"], shell=True)  # type: ignore[call-overload]
 
     def test_much_output_on_both_streams_while_input_is_written(self, box: Sandbox) -> None:

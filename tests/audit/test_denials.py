@@ -85,7 +85,7 @@ def test_the_file_is_private_and_later_sessions_append(tmp_path: Path) -> None:
 def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "notes"
     other.write_text("mine\n")
-    with pytest.raises(NetsandboxError, match=r"debug log .* exists and is no debug log; give a path"):
+    with pytest.raises(NetsandboxError, match=r"debug log .* exists and is not a debug log; give a path"):
         open_debug_log(str(other))
     assert other.read_text() == "mine\n"
     link = tmp_path / "link"

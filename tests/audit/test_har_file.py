@@ -52,7 +52,7 @@ def test_another_file_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "x.har"
     path.write_text('{"log": {}}')
     path.chmod(0o600)
-    with pytest.raises(NetsandboxError, match="is no HAR of netsandbox"):
+    with pytest.raises(NetsandboxError, match="is not a HAR of netsandbox"):
         made(path)
     assert path.read_text() == '{"log": {}}'
     (tmp_path / "link").symlink_to(path)

@@ -123,7 +123,7 @@ def test_a_folder_that_is_gone_has_no_rules(state: Path) -> None:
         ([], "approve needs an ID, a HOST or a FILE"),
         (["--", "1001"], "approve needs an ID, a HOST or a FILE"),
         (["1001", "--for", "org"], "--for 'org' is unknown; use one of once, session, project, user"),
-        (["1001", "--ttl", "soon"], "--ttl 'soon' is no time"),
+        (["1001", "--ttl", "soon"], "--ttl 'soon' is not a time"),
         (["1001", "--for", "once", "--ttl", "1h"], "--for once ends with what waits now"),
     ],
 )

@@ -170,7 +170,7 @@ def test_the_working_folder_of_a_repository_is_writable_with_all_of_it(
     assert first == f"Current directory: {project}/src (always writable, as all of {project})"
     monkeypatch.chdir(project.parent)
     config.main(["list-paths"])
-    assert "(it is no project, so nothing of it is writable)" in capsys.readouterr().out.splitlines()[0]
+    assert "(it is not a project, so nothing of it is writable)" in capsys.readouterr().out.splitlines()[0]
 
 
 def test_a_place_of_secrets_can_be_added_and_the_warning_names_it(

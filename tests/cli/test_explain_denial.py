@@ -216,13 +216,13 @@ def test_what_cannot_be_found_is_said_with_what_to_do(project: Path, capsys: pyt
     with pytest.raises(NetsandboxError, match=r"no session of this folder has left a log; go to the folder"):
         explain.main(["--last"])
     session(project, "a.test")
-    with pytest.raises(NetsandboxError, match=r"no session is known as 'nosuch'; .*`netsandbox explain --last PATH`"):
+    with pytest.raises(NetsandboxError, match=r"no session is called 'nosuch'; .*`netsandbox explain --last PATH`"):
         explain.main(["--last", "nosuch"])
     with pytest.raises(NetsandboxError, match="has no record 99"):
         explain.main(["--event", "99"])
     with pytest.raises(UsageError, match=r"is of the kind session\.start"):
         explain.main(["--event", "1"])
-    with pytest.raises(UsageError, match="no number of a record"):
+    with pytest.raises(UsageError, match="not the number of a record"):
         explain.main(["--event", "x"])
 
 
@@ -301,10 +301,10 @@ def test_a_refused_request_is_explained_with_its_rule() -> None:
     assert lines({**REQUEST, "exe": "/bin/curl"}, policy) == [
         "denied    POST https://a.test/v1/it's, by /bin/curl",
         WHEN,
-        "why       request-not-allowed: rules allow some requests to this host, and this is none of them",
+        "why       request-not-allowed: rules allow some requests to this host, but not this one",
         """to allow  netsandbox run --allow-http 'POST https://a.test/v1/it'"'"'s'""",
         f"or write  {written} below [network] in {FILE}, then `netsandbox trust`",
-        "now       denied by the policy as it is now: rules allow some requests to this host, and this is none of them",
+        "now       denied by the policy as it is now: rules allow some requests to this host, but not this one",
     ]
     allowed = Policy(inspection=inspection([("https://a.test/v1/**", "here:3")]))
     assert lines(REQUEST, allowed)[-1].startswith("now       allowed by the policy as it is now: ")

@@ -131,9 +131,9 @@ def test_other_words_are_mistakes(home: Path, words: list[str]) -> None:
     ("words", "said"),
     [
         (["keep"], "home keep takes one path; write"),
-        (["clear", "x"], "home clear takes nothing more; write"),
-        (["kep", "x"], "home 'kep' is no command; did you mean keep?"),
-        (["zzz"], "home 'zzz' is no command; write `netsandbox home`"),
+        (["clear", "x"], "home clear takes no arguments; write"),
+        (["kep", "x"], "home 'kep' is not a command; did you mean keep?"),
+        (["zzz"], "home 'zzz' is not a command; write `netsandbox home`"),
     ],
 )
 def test_a_slip_is_answered_with_what_to_write(words: list[str], said: str) -> None:

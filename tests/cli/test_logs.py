@@ -101,7 +101,7 @@ def test_it_follows_into_the_next_file(capfdbinary: pytest.CaptureFixture[bytes]
     [
         ([], "needs one NAME"),
         (["a", "b"], "needs one NAME"),
-        (["nobody"], "no session is known as 'nobody'"),
+        (["nobody"], "no session is called 'nobody'"),
         (["-n", "x", "shop"], "is not a number"),
         (["-n", "-1", "shop"], "is not a number"),
     ],

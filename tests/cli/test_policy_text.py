@@ -79,7 +79,7 @@ def test_the_lines_say_what_a_mode_shows_and_what_rules_change(mode: str, texts:
 def test_a_variable_that_tells_about_the_session_is_not_listed_as_set() -> None:
     settings = RunSettings(set_env=(("A", "1"), ("SANDBOX_MODE", "active")))
     lines = "\n".join(policy_lines(Policy(), settings, []))
-    assert "set       A=1\n          SANDBOX_MODE tells about the session, so active is not set\n" in lines
+    assert "set       A=1\n          SANDBOX_MODE is set by netsandbox, so the value active is ignored\n" in lines
 
 
 def test_budgets_are_listed_with_their_origin() -> None:

@@ -84,12 +84,12 @@ def test_a_device_is_one_below_dev() -> None:
     ("path", "why"),
     [
         ("/dev/no-such-device", "does not exist"),
-        ("/dev/shm", "is no device"),
-        ("/etc/passwd", "is no device"),
-        ("/dev/../etc/passwd", "is no device"),
-        ("dev/null", "is no device"),
-        ("/dev/fd", "is no device"),
-        ("", "is no device"),
+        ("/dev/shm", "is not a device"),
+        ("/etc/passwd", "is not a device"),
+        ("/dev/../etc/passwd", "is not a device"),
+        ("dev/null", "is not a device"),
+        ("/dev/fd", "is not a device"),
+        ("", "is not a device"),
     ],
 )
 def test_what_is_no_device_is_an_error(path: str, why: str) -> None:

@@ -71,7 +71,7 @@ def test_a_session_that_talks_nonsense_is_named_not_shown(capsys: pytest.Capture
         assert dispatch(["ps", "--json"]) == 0
     shown = capsys.readouterr()
     assert shown.out == "[]\n"
-    assert shown.err.startswith(f"netsandbox: {strange.id} is there but does not answer; ")
+    assert shown.err.startswith(f"netsandbox: {strange.id} is running but does not answer; ")
 
 
 @pytest.mark.attack(172)

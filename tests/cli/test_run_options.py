@@ -206,9 +206,9 @@ def test_the_options_and_files_that_make_a_session_ask(
     [
         (["--ask", "--online", "--files", "open"], "the session is online, so --ask has nothing to ask about"),
         (["--ask-wait", "5"], "--ask-wait has no meaning where nobody is asked; add --ask"),
-        (["--ask", "--ask-wait", "0"], "--ask-wait: '0' is no number of seconds from 1 to 3600"),
-        (["--ask", "--ask-wait", "1h"], "--ask-wait: '1h' is no number of seconds"),
-        (["--ask", "--ask-wait", "-5"], "--ask-wait: '-5' is no number of seconds"),
+        (["--ask", "--ask-wait", "0"], "--ask-wait: '0' is not a number of seconds from 1 to 3600"),
+        (["--ask", "--ask-wait", "1h"], "--ask-wait: '1h' is not a number of seconds"),
+        (["--ask", "--ask-wait", "-5"], "--ask-wait: '-5' is not a number of seconds"),
         (["--ask", "--ask-wait", "٣"], "--ask-wait: "),
     ],
 )

@@ -60,7 +60,7 @@ def test_memory_has_three_digits(count: int, text: str) -> None:
 
 
 def test_a_row_of_ps_says_how_many_questions_wait() -> None:
-    assert ps_rows([status_of(ID, pending=[question(1001), question(1002)])], 0.0)[0][2] == "filtered, 2 asked"
+    assert ps_rows([status_of(ID, pending=[question(1001), question(1002)])], 0.0)[0][2] == "filtered, 2 waiting"
 
 
 def test_what_waits_is_one_row_a_question_the_first_to_be_due_first() -> None:

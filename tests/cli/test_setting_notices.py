@@ -100,7 +100,7 @@ def test_a_path_without_a_socket_is_named(tmp_path: Path) -> None:
         assert no_socket_lines([str(path)]) == []
     path.unlink()
     path.touch()
-    assert "this is no socket" in no_socket_lines([str(path)])[0]
+    assert "this is not a socket" in no_socket_lines([str(path)])[0]
 
 
 @pytest.mark.skipif(not IS_LINUX, reason="only sessions of Linux reach one another")

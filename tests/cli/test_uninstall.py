@@ -142,7 +142,7 @@ def test_sessions_that_run_are_named_first(home: Path, left: Left) -> None:
         patch.setenv("XDG_STATE_HOME", str(home / "state"))
         with pytest.raises(NetsandboxError, match="1 session running"):
             main(["--yes"])
-    with pytest.raises(UsageError, match="nothing more"):
+    with pytest.raises(UsageError, match="no arguments"):
         main(["now"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NETSANDBOX_SESSION", "20260101T000000000-0")

@@ -165,7 +165,7 @@ def test_an_empty_or_absent_list_denies_everything(written, text):
         ("[network]\nallow_unix_sockets = ['$SSH_AUTH_SOCK/x']\n", 2, "not an absolute path"),
         ("[network]\nallow_unix_sockets = ['$XDG_RUNTIME_DIR']\n", 2, "not an absolute path"),
         ("[network]\nallow_unix_sockets = ['$HOME/x']\n", 2, "not an absolute path"),
-        ("[network]\nallow_query_types = ['NOPE']\n", 2, "no record type"),
+        ("[network]\nallow_query_types = ['NOPE']\n", 2, "not a record type"),
         ("[network]\nupstream_dns = []\n", 2, "the list is empty; write at least one server"),
         ("[network]\nupstream_dns = ['dns.example.com']\n", 2, "is not an address"),
         ("[network]\nupstream_dns = ['192.0.2.0/24']\n", 2, "not one server"),
@@ -219,12 +219,12 @@ def test_an_empty_or_absent_list_denies_everything(written, text):
         ("[limits]\nidle_seconds = 604801\n", 2, "from 1 to 604800"),
         ("[limits]\nlog_megabytes = -1\n", 2, "from 1 to 4096"),
         ("[limits]\nlog_megabytes = '5'\n", 2, "write a number"),
-        ("[shell]\npass_env = ['*']\n", 2, "is no name of a variable"),
-        ("[shell]\npass_env = [\n'A',\n'B=C']\n", 4, "is no name of a variable"),
+        ("[shell]\npass_env = ['*']\n", 2, "is not the name of a variable"),
+        ("[shell]\npass_env = [\n'A',\n'B=C']\n", 4, "is not the name of a variable"),
         ("[shell]\ndeny_env = 'A'\n", 2, "wrong type"),
         ("[shell]\nset_env = ['A=B']\n", 2, "wrong type"),
         ("[shell]\nset_env = { A = 1 }\n", 2, "wrong type"),
-        ("[shell]\n[shell.set_env]\nA = '1'\n'B*' = '2'\n", 4, "is no name of a variable"),
+        ("[shell]\n[shell.set_env]\nA = '1'\n'B*' = '2'\n", 4, "is not the name of a variable"),
         ('[shell]\nset_env = { A = "b\\u0000" }\n', 2, "wrong type"),
         ("[session]\nname = ''\n", 2, "wrong type"),
         ("[session]\nname = 7\n", 2, "wrong type"),
@@ -317,7 +317,7 @@ def test_every_setting_has_a_key():
     [("/run/agent", ("/run/agent", "/run/agent/bus")), ("", ()), ("run/agent", ()), (None, ())],
 )
 def test_two_variables_may_stand_for_places_of_sockets(written, monkeypatch, value, found) -> None:
-    """The agent's is a socket, the other one a folder; where a variable is no absolute path, there is none."""
+    """The agent's is a socket, the other one a folder; where a variable is not an absolute path, there is none."""
     for name in ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
         if value is not None:

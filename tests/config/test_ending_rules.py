@@ -47,7 +47,7 @@ def test_another_text_is_an_error(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["2025-11-18 a.test", "2025-11-18T09:30:00Z", "2025-11-18T09:30:00Z ", "soon a.test"])
 def test_a_wrong_line_names_its_file(text: str) -> None:
-    with pytest.raises(UsageError, match=r"/c/config\.toml:2: .*is no time and rule; write for instance"):
+    with pytest.raises(UsageError, match=r"/c/config\.toml:2: .*is not a time and a rule; write for instance"):
         layer(f'[approvals]\nuntil = ["{text}"]\n')
 
 

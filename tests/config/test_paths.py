@@ -136,5 +136,5 @@ def test_a_variable_names_another_folder_of_profiles(homes: Path, monkeypatch: p
     monkeypatch.chdir(homes)
     for wrong in ("shared", str(homes / "missing")):
         monkeypatch.setenv("NETSANDBOX_PROFILE_DIR", wrong)
-        with pytest.raises(UsageError, match="is no folder by its whole path; correct or unset the variable"):
+        with pytest.raises(UsageError, match="is not the full path of a folder; correct or unset the variable"):
             profile_folder()

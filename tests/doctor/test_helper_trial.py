@@ -29,7 +29,7 @@ def test_a_helper_that_cannot_start_is_a_failure(monkeypatch: pytest.MonkeyPatch
 
 def test_a_helper_that_ends_at_once_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "HELPER", "/bin/true")
-    assert "ended before the sandbox stood" in (helper_failure() or "")
+    assert "ended before the sandbox was set up" in (helper_failure() or "")
 
 
 def test_another_architecture_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ def test_a_file_that_is_no_debug_log_stops_the_command(netsandbox: Any) -> None:
     os.chown(mine, home.identity.uid, home.identity.gid)
     run = netsandbox("run", "--debug-log", "mine", "--", "touch", "ran")
     assert run.returncode == 1
-    assert "exists and is no debug log" in run.stderr
+    assert "exists and is not a debug log" in run.stderr
     assert not (home.work / "ran").exists()
     assert mine.read_text() == "text\n"
 

@@ -116,7 +116,7 @@ def test_a_suspended_session_is_stopped_by_its_name(netsandbox: Any, named: list
         screen.press("C-z")
         screen.see("Stopped")
         listed = netsandbox("ps")
-        assert f"netsandbox: {name} is suspended; `fg` in its terminal lets it go on" in listed.stderr
+        assert f"netsandbox: {name} is suspended; `fg` in its terminal continues it" in listed.stderr
         assert netsandbox("stop", name).returncode == 0
         records = netsandbox("audit", "tail", "--json", name).stdout.splitlines()
         assert json.loads(records[-2])["status"] == 7
@@ -140,7 +140,7 @@ def test_a_name_works_where_an_id_does_while_the_session_runs_and_after_it(netsa
     assert last["session"] == status["session"]
     unknown = netsandbox("audit", "show", "shopp")
     assert (unknown.returncode, unknown.stdout) == (1, "")
-    assert "no session is known as 'shopp'; correct its name or id" in unknown.stderr
+    assert "no session is called 'shopp'; correct its name or id" in unknown.stderr
 
 
 def test_a_name_that_was_made_while_it_ran_finds_the_log_later(netsandbox: Any) -> None:

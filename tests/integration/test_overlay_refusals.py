@@ -93,7 +93,7 @@ def test_a_repository_outside_of_the_overlay_is_read_only(netsandbox: Any, proje
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--overlay=gone", "is no folder"),
+        ("--overlay=gone", "is not a folder"),
         ("--overlay=/usr", "is not in the project"),
         ("--overlay=..", "not in the project"),
     ],

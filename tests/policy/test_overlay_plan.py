@@ -27,7 +27,7 @@ def planned(upper: Tree, host: Tree, *named: str, force: bool = False, kept: tup
 
 @given(uppers, hosts)
 def test_the_steps_can_be_carried_out_one_after_the_other(upper: Tree, host: Tree) -> None:
-    """Nothing is removed that holds something, nothing is written into what is no folder, or over one."""
+    """Nothing is removed that holds something, nothing is written into what is not a folder, or over one."""
     now = {path: node.kind for path, node in host.items()}
     trees = Trees(upper, host, SINCE)
     for step in plan(compare(upper, host, same_files(upper, host)), trees).steps:

@@ -330,7 +330,7 @@ def test_lists_of_every_kind_are_taken():
 
 
 def test_a_mistake_of_the_command_line_names_its_option() -> None:
-    with pytest.raises(UsageError, match=r"^--allow-query-type: 'FOO' is no record type"):
+    with pytest.raises(UsageError, match=r"^--allow-query-type: 'FOO' is not a record type"):
         Policy(["example.com"], allow_query_types=["FOO"])
     assert Policy(["example.com"], allow_query_types=["txt"]).allow_query_types == ("TXT",)
 

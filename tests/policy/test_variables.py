@@ -106,7 +106,7 @@ def test_no_name_is_too_odd_to_be_judged(name: bytes) -> None:
 
 @pytest.mark.parametrize("text", ["", "*", "**", "A=B", "A B", "A-B", "1A", "Ä", "A\n", "A\0"])
 def test_a_pattern_for_no_variable_or_all_of_them_is_an_error(text: str) -> None:
-    with pytest.raises(UsageError, match="is no name of a variable"):
+    with pytest.raises(UsageError, match="is not the name of a variable"):
         check_pattern(text, "here")
 
 

@@ -262,7 +262,7 @@ def test_choices_that_do_not_go_together(asked: dict[str, Any], says: str) -> No
         ({"base": "20000"}, "no number"),
         ({"count": 0}, "from 1 to 4096; write one, such as 100"),
         ({"pool": (80, 29999)}, "no range of unprivileged ports"),
-        ({"connect_host": (None,)}, "is no HostPort"),
+        ({"connect_host": (None,)}, "is not a HostPort"),
         ({"publish": ((None, 8000),)}, "no number"),
         ({"publish": ((3000, True),)}, "no number"),
     ],

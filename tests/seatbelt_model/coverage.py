@@ -25,7 +25,7 @@ from tests.seatbelt_model.profile import Rule
 
 
 def covers(wide: Filter | None, narrow: Filter | None) -> bool:
-    """None is no filter, which matches everything."""
+    """None is not a filter, which matches everything."""
     if wide is None:
         return True
     if narrow is None:

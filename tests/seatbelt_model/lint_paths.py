@@ -66,8 +66,8 @@ def _path(rule: Rule, leaf: Path, texts: set[str]) -> Iterator[Finding]:
         return
     if not leaf.value.startswith("/"):
         text = (
-            f"{written(leaf.value)} is no absolute path and matches nothing; several values are alternatives, so join "
-            "the parts of one path with string-append"
+            f"{written(leaf.value)} is not an absolute path and matches nothing; several values are alternatives, so "
+            "join the parts of one path with string-append"
         )
         yield error(leaf.line, "relative", text, rule.source)
         return

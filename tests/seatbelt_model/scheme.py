@@ -94,7 +94,7 @@ class Interpreter:
 
     def unknown_call(self, form: Form, scope: Scope) -> object:
         """A list that begins with a name nobody defined."""
-        raise ProfileError(f"{printable(form.head)} is no filter or function known here; correct it or leave it out")
+        raise ProfileError(f"{printable(form.head)} is not a filter or function known here; correct it or leave it out")
 
     def call(self, function: object, values: list[object]) -> object:
         if isinstance(function, Procedure):

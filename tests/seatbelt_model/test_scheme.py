@@ -69,7 +69,7 @@ def test_an_expression_has_its_value(text: str, value: object) -> None:
     ("text", "line", "part"),
     [
         ("\nnowhere", 2, "not known"),
-        ("\n(nowhere 1)", 2, "no filter or function"),
+        ("\n(nowhere 1)", 2, "not a filter or function"),
         ("()", 1, "empty list"),
         ("(1 2)", 1, "is no function"),
         ("(define (f a)\n a)\n(f)", 3, "takes 1 arguments, not 0"),

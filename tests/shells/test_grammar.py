@@ -103,7 +103,7 @@ def test_profiles_are_ours_and_the_users(places: Path) -> None:
     assert {"mine", "node", "online"} <= set(found)
     assert all(PLAIN.issuperset(word) for word in found)
     assert found["node"] == "Node.js with npm: its registries"
-    assert found["mine"] == ""  # an empty file is no profile
+    assert found["mine"] == ""  # an empty file is not a profile
     assert found["other"].startswith("my ")
     assert "\x1b" not in found["other"]
 

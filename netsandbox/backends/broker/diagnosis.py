@@ -11,7 +11,7 @@ from netsandbox.text import single_line
 def explain_failure(step: str, number: int) -> str:
     """The message for a failed set-up step; an empty step means that the helper died without a message."""
     if not step:
-        return "the native helper ended before the sandbox stood; run `netsandbox doctor`"
+        return "the native helper ended before the sandbox was set up; run `netsandbox doctor`"
     what = f"{single_line(step)} failed: {os.strerror(number)}"
     if step == "Landlock":
         return f"{what}. The backend broker needs it: use Linux 5.13 or newer with landlock among its lsm="

@@ -177,7 +177,7 @@ def own_file_error(path: str, folder: str) -> HostError:
 
 
 def entries(folder: str) -> list[str]:
-    """The names in *folder* without those of links; none if it is no folder, or this user may not list it."""
+    """The names in *folder* without those of links; none if it is not a folder, or this user may not list it."""
     try:
         with os.scandir(folder) as found:
             return [entry.name for entry in found if not entry.is_symlink()]

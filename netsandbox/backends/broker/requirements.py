@@ -61,7 +61,7 @@ def memory(root: str) -> str | None:
         return None
     setting = f"kernel.yama.ptrace_scope={scope} lets nobody read the memory of a process"
     if scope >= YAMA_CLOSED:
-        return f"{setting}, and cannot be changed; set it to 1 in /etc/sysctl.d and start the machine anew"
+        return f"{setting}, and cannot be changed; set it to 1 in /etc/sysctl.d and reboot"
     return f"{setting} without CAP_SYS_PTRACE; as root run `sysctl -w kernel.yama.ptrace_scope=1`"
 
 

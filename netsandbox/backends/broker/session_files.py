@@ -291,7 +291,7 @@ def _is_plain(path: str) -> bool:
 def check_options(settings: RunSettings) -> list[str]:
     """An error for an option that needs mounts. Returns lines about what is weaker."""
     if settings.files.overlay is not None:
-        raise HostError(f"--overlay needs mounts, which the broker backend has not; {ADVICE}")
+        raise HostError(f"--overlay needs mounts, which the broker backend does not have; {ADVICE}")
     if settings.asks_files and settings.ask is None:
         raise HostError(f"--ask: the broker backend cannot ask about files; {ADVICE}")
     lines = []

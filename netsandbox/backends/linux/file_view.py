@@ -313,7 +313,7 @@ def _make(path: str) -> None:
     """Make a cache folder that no tool has made yet. No session could make it, since the folder above is read-only."""
     try:
         os.makedirs(path, exist_ok=True)
-    except OSError:  # it stays missing or is no folder; its first use will show that
+    except OSError:  # it stays missing or is not a folder; its first use will show that
         pass
 
 

@@ -146,7 +146,7 @@ class NewRepositories:
             os.close(here)
         place = data.removeprefix(b"gitdir: ").removesuffix(b"\n")
         if not data.startswith(b"gitdir: ") or not place or any(char < ord(" ") for char in place):
-            raise ValueError("it is no file of git")
+            raise ValueError("it is not a file of git")
         return os.path.realpath(os.path.join(os.path.dirname(path), os.fsdecode(place)))
 
     def _git_folder(self, folder: str) -> None:

@@ -202,7 +202,7 @@ class PrivateFolders:
             os.close(self._locks.pop())
 
     def _forget_empty_project(self) -> None:
-        """A project in which nothing was left, as that of a query of a registry, is no project to remember."""
+        """A project in which nothing was left, as that of a query of a registry, is not a project to remember."""
         try:
             if not os.listdir(self._project):
                 os.rmdir(self._own)
@@ -254,7 +254,7 @@ def read_file(path: str, limit: int) -> bytes:
         os.close(above)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(EINVAL, "it is no regular file")
+        raise OSError(EINVAL, "it is not a regular file")
     with open(descriptor, "rb") as file:
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -263,7 +263,7 @@ def read_file(path: str, limit: int) -> bytes:
 
 
 def _clear(top: int, names: list[str], *, is_folder: bool) -> None:
-    """Remove the first of *names*, each in the one before it, that is no folder, or a folder where a file is needed.
+    """Remove the first of *names*, each in the one before it, that is not a folder, or a folder where a file is needed.
     Another session of the project may exchange them meanwhile, so no path is looked up twice."""
     here = os.dup(top)
     try:

@@ -8,7 +8,7 @@ import os
 from netsandbox.paths import short
 from netsandbox.text import few, single_line
 
-ADVICE = {"mounting the overlay": "leave out --overlay, or set XDG_STATE_HOME to a disk that is no overlay itself"}
+ADVICE = {"mounting the overlay": "leave out --overlay, or set XDG_STATE_HOME to a disk that is not an overlay itself"}
 ID_FILES = ("/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map")
 
 
@@ -25,7 +25,7 @@ def is_of_machine(step: str, number: int) -> bool:
 def explain_failure(step: str, number: int) -> str:
     """The message for a failed set-up step; an empty step means that the helper died without a message."""
     if not step:
-        return "the native helper ended before the sandbox stood; run `netsandbox doctor`"
+        return "the native helper ended before the sandbox was set up; run `netsandbox doctor`"
     if not number:
         return f"{step} failed, so the command has been ended; see `netsandbox audit show`"
     what = f"{step} failed: {os.strerror(number)}"

@@ -77,10 +77,10 @@ def overlay_folder(named: str, state: str) -> str:
     working = working_folder()
     project = find_project(os.path.realpath(working), os.path.realpath(home())) if working is not None else None
     if project is None:
-        raise UsageError("--overlay: the working folder is no project; enter the folder of one, or leave it out")
+        raise UsageError("--overlay: the working folder is not a project; enter the folder of one, or leave it out")
     folder = os.path.realpath(named) if named else project.folder
     if not os.path.isdir(folder):
-        raise UsageError(f"--overlay={named!a} is no folder; make it first, or name another")
+        raise UsageError(f"--overlay={named!a} is not a folder; make it first, or name another")
     if not is_within(folder, project.folder):
         raise UsageError(
             f"--overlay={named!a} is not in the project {short(project.folder)!a}; enter its project, or leave it out"

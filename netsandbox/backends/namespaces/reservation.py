@@ -1,5 +1,5 @@
-"""What a session holds on Linux before its command runs: window, name and locks of every session, and descriptions of
-its doors and of its port map (`map_paths`), which are made inside it."""
+"""What a session of this backend holds before its command runs: window, name and locks of every session, and
+descriptions of its doors and of its port map (`map_paths`), which are made inside it."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def unknown_profile(name: str, origin: str = "") -> UsageError:
 
 
 def unknown_argument(parsed: Parsed, at: int, command: str) -> UsageError:
-    """The error for the word at *at*, which is no profile. Mostly it is a command whose `--` was forgotten."""
+    """The error for the word at *at*, which is not a profile. Mostly it is a command whose `--` was forgotten."""
     from netsandbox.runtime.option_advice import with_dashes
 
     words, name = parsed.words, quoted(parsed.words[at])
@@ -129,11 +129,11 @@ def unknown_argument(parsed: Parsed, at: int, command: str) -> UsageError:
     near = nearest(words[at])
     is_profile = parsed.command and is_program(parsed.command[0])  # it was meant to be one, since a command follows
     if start is not None and not is_profile and (start == at or near is None):
-        return UsageError(f"{name} is no profile; {with_dashes(command, parsed.arguments, parsed.places[start])}")
+        return UsageError(f"{name} is not a profile; {with_dashes(command, parsed.arguments, parsed.places[start])}")
     if words[at].partition("=")[0].isidentifier() and "=" in words[at]:
-        return UsageError(f"{name} is no profile; to set a variable write `-- env {shell_quoted(words[at])} CMD`")
+        return UsageError(f"{name} is not a profile; to set a variable write `-- env {shell_quoted(words[at])} CMD`")
     if " " in words[at] and is_program(words[at].partition(" ")[0]):  # the quotes were too many
-        return UsageError(f"{name} is no profile; to run a command write `{command} -- {single_line(words[at])}`")
+        return UsageError(f"{name} is not a profile; to run a command write `{command} -- {single_line(words[at])}`")
     if near is None and parsed.command is None:
         return UsageError(f"{name} is neither a profile nor a program; check its spelling, or see `{command} --help`")
     return unknown_profile(words[at])

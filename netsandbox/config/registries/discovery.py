@@ -89,10 +89,10 @@ def read_file(path: str) -> bytes | None:
     read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # before it is opened: opening a device may do something
-            raise BadFile("is no ordinary file")
+            raise BadFile("is not an ordinary file")
         with open(os.open(path, _OPEN_FLAGS), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise BadFile("is no ordinary file")
+                raise BadFile("is not an ordinary file")
             data = file.read(MAX_FILE_SIZE + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -143,7 +143,7 @@ def toml(text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError):  # ValueError also for numbers of thousands of digits
-        raise BadFile("is no valid TOML") from None
+        raise BadFile("is not valid TOML") from None
 
 
 def table(value: object, *keys: str) -> dict[str, object]:
@@ -219,5 +219,5 @@ def xml(data: bytes) -> list[Element]:
     try:
         parser.Parse(data, True)  # noqa: FBT003 (its second argument has no name)
     except (expat.ExpatError, LookupError, ValueError) as error:
-        raise error if isinstance(error, BadFile) else BadFile("is no valid XML") from None
+        raise error if isinstance(error, BadFile) else BadFile("is not valid XML") from None
     return found

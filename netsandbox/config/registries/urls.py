@@ -38,7 +38,7 @@ def pattern_of(text: str) -> str:
     try:
         name = canonical(host)
     except BadName:
-        raise NoRule(f"{shown} is no host name; correct the URL") from None
+        raise NoRule(f"{shown} is not a host name; correct the URL") from None
     if name.address is not None:
         if guarded(name.address) == "loopback":
             raise NoRule(_own_machine(port))
@@ -60,13 +60,13 @@ def _divide(text: str) -> tuple[str, str]:
     for wrapper in _WRAPPERS:
         text = text.removeprefix(wrapper)
     if len(text) > MAX_LENGTH:
-        raise NoRule(f"a URL of {len(text)} characters is no registry's; correct it")
+        raise NoRule(f"a URL of {len(text)} characters is too long for a registry; correct it")
     scheme, separator, rest = text.partition("://")
     scheme = scheme.lower()
     if scheme == "file" or (not separator and text[:1] in ("/", ".", "~")) or text[:5].lower() == "file:":
         raise NoRule("")  # on this machine's disk: no network is needed
     if not separator or not scheme.isascii() or not scheme.isalpha():
-        raise NoRule("the value is no URL; write https:// and a host")
+        raise NoRule("the value is not a URL; write https:// and a host")
     if scheme not in _PORTS:
         raise NoRule(f"{quoted(scheme[:20])} is not http or https; allow its host and port with --allow-domain")
     if "\\" in text or not text.isprintable() or " " in text:
@@ -86,7 +86,7 @@ def _host_and_port(authority: str, default: str) -> tuple[str, str]:
     else:
         host, colon, port = authority.partition(":")
     if colon not in ("", ":") or (port and read_port(port) is None):
-        raise NoRule("the port of the URL is no port; correct it")
+        raise NoRule("the port of the URL is not a port; correct it")
     return host, port or default
 
 

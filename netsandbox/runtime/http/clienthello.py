@@ -182,7 +182,7 @@ def _parse_server_name(body: bytes, at: int) -> bytes:
         raise unreadable("a server name of an unknown kind")
     name = body[at + 5 : at + 5 + length]
     if not 0 < length <= 253 or name.translate(None, NAME_BYTES):
-        raise unreadable("a server name that is no host name")
+        raise unreadable("a server name that is not a host name")
     labels = name.split(b".")
     if b"" in labels or (length > MAX_LABEL and max(map(len, labels)) > MAX_LABEL):
         raise unreadable("a server name with an impossible label")

@@ -284,7 +284,7 @@ class EngineClient:
 
 def _among(known: frozenset[str], value: str) -> str:
     if value not in known:
-        raise ChannelError("an unknown word")
+        raise ChannelError("an unknown value")
     return value
 
 

@@ -45,7 +45,9 @@ class EngineProcess:
             )
         except OSError as error:
             self.control.close()
-            raise HostError(f"the engine for inspection cannot be started: {error.strerror}") from None
+            raise HostError(
+                f"the engine for inspection cannot be started: {error.strerror}; see `netsandbox doctor`"
+            ) from None
         finally:
             theirs.close()
             for descriptor in (source, nothing, stdio):
@@ -62,10 +64,10 @@ class EngineProcess:
         except (OSError, channel.ChannelError):
             received = None
         if received is None or received[0][0]["kind"] != "authority":
-            raise HostError("the engine for inspection did not start; `netsandbox doctor` may tell why")
+            raise HostError("the engine for inspection did not start; run `netsandbox doctor` to find out why")
         pem = received[0][0].get("pem")
         if not isinstance(pem, str) or not pem.startswith("-----BEGIN CERTIFICATE-----"):
-            raise HostError("the engine for inspection made no certificate")
+            raise HostError("the engine for inspection made no certificate; please report this")
         return pem
 
     def proceed(self) -> None:

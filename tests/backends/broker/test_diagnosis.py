@@ -21,7 +21,7 @@ DOING = (
 @pytest.mark.parametrize(
     ("step", "number", "words"),
     [
-        ("", 0, "ended before the sandbox stood"),
+        ("", 0, "ended before the sandbox was set up"),
         ("Landlock", errno.ENOSYS, "landlock among its lsm="),
         ("Landlock", errno.EOPNOTSUPP, "landlock among its lsm="),
         ("route_localnet", errno.EPERM, "has no rules for TCP"),

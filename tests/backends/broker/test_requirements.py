@@ -49,7 +49,7 @@ def written(tmp_path: Path, files: dict[str, str | None]) -> str:
         ({"proc/sys/kernel/yama/ptrace_scope": None}, None),
         ({"proc/sys/kernel/yama/ptrace_scope": "2"}, "as root run `sysctl -w kernel.yama.ptrace_scope=1`"),
         ({"proc/sys/kernel/yama/ptrace_scope": "2", "proc/self/status": ROOT_STATUS}, None),
-        ({"proc/sys/kernel/yama/ptrace_scope": "3", "proc/self/status": ROOT_STATUS}, "start the machine anew"),
+        ({"proc/sys/kernel/yama/ptrace_scope": "3", "proc/self/status": ROOT_STATUS}, "reboot"),
     ],
 )
 def test_a_reason_ends_with_what_to_do(tmp_path: Path, files: dict[str, str | None], reason: str | None) -> None:

@@ -102,14 +102,14 @@ def test_a_profile_of_ones_own_is_near_too(scene: Scene) -> None:
         (
             "npm run dev -- --port 1",
             0,
-            "'npm' is no profile; to run a command write `x run -- npm run dev -- --port 1`",
+            "'npm' is not a profile; to run a command write `x run -- npm run dev -- --port 1`",
         ),
-        ("-q node npm install", 1, "'npm' is no profile; to run a command write `x run -q node -- npm install`"),
-        ("node server.js", 1, "'server.js' is no profile; to run a command write `x run -- node server.js`"),
+        ("-q node npm install", 1, "'npm' is not a profile; to run a command write `x run -q node -- npm install`"),
+        ("node server.js", 1, "'server.js' is not a profile; to run a command write `x run -- node server.js`"),
         ("npm -- npm ci", 0, "unknown profile 'npm'; did you mean pnpm?"),
         ("nod", 0, "unknown profile 'nod'; did you mean node?"),
         ("node pythn", 1, "unknown profile 'pythn'; did you mean python?"),
-        ("A=1 -- npm ci", 0, "'A=1' is no profile; to set a variable write `-- env A=1 CMD`"),
+        ("A=1 -- npm ci", 0, "'A=1' is not a profile; to set a variable write `-- env A=1 CMD`"),
         ("xyzzy", 0, "'xyzzy' is neither a profile nor a program; check its spelling, or see `x run --help`"),
         ("xyzzy -- npm", 0, "unknown profile 'xyzzy'; see `netsandbox profile list`"),
         ("\x1b[1m", 0, "'\\x1b[1m' is neither a profile nor a program; check its spelling, or see `x run --help`"),
@@ -124,5 +124,5 @@ def test_a_forgotten_pair_of_dashes_is_noticed(scene: Scene, arguments: str, at:
 
 def test_a_command_in_quotes_is_noticed(scene: Scene) -> None:
     scene.tool("npm", "true")
-    message = "'npm run dev' is no profile; to run a command write `x run -- npm run dev`"
+    message = "'npm run dev' is not a profile; to run a command write `x run -- npm run dev`"
     assert str(unknown_argument(parse(["npm run dev"], (), "x run"), 0, "x run")) == message

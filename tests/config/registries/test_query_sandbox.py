@@ -54,7 +54,7 @@ def test_it_is_in_a_session_and_works_in_an_empty_folder() -> None:
 
 
 def test_its_home_is_missing_and_cannot_be_made() -> None:
-    """Another session could leave settings in it. Tools take what is missing, and fail below what is no folder."""
+    """Another session could leave settings in it. Tools take what is missing, and fail below what is not a folder."""
     assert shell('cat "$HOME/.rc" 2>&1; mkdir -p "$HOME/a" 2>/dev/null || echo none') == (
         "cat: /sys/none/.rc: No such file or directory\nnone\n"
     )

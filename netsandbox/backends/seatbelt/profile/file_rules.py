@@ -216,7 +216,7 @@ def check_files(settings: ProfileSettings) -> None:
     for path in (*own.hidden, *own.sealed, *pairs, *filter(None, (own.port_map, settings.terminal))):
         checked(path, "path")
     if settings.terminal and not settings.terminal.startswith("/dev/tty"):
-        raise UsageError(f"{settings.terminal!a} is no terminal; leave it out")
+        raise UsageError(f"{settings.terminal!a} is not a terminal; leave it out")
     shut = {*closed(settings), *own.hidden}
     left = MAX_BYTES
     for field, what in KINDS.items():

@@ -110,4 +110,4 @@ def _check_window(network: NetworkSettings) -> None:
 
 def _check_port(port: int, what: str) -> None:
     if type(port) is not int or not 1 <= port <= 65535:
-        raise UsageError(f"{port!a} is no {what}; use a number from 1 to 65535")
+        raise UsageError(f"{port!a} is not a {what}; use a number from 1 to 65535")

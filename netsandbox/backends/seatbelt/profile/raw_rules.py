@@ -243,7 +243,7 @@ def _check_order(rules: Sequence[_Rule]) -> None:
 def _written(item: Form | Word | str) -> str:
     """A filter or modifier as text, checked."""
     if not isinstance(item, Form):
-        raise RawRuleError("a string alone is no filter; write one, such as (literal …)")
+        raise RawRuleError("a string alone is not a filter; write one, such as (literal …)")
     if item.head == "with":
         name = item.items[1].name if len(item.items) == 2 and isinstance(item.items[1], Word) else ""
         if name == "no-sandbox":
@@ -266,7 +266,7 @@ def _filter_values(form: Form) -> list[str]:
     if head in WORD_FILTERS:
         return [item.name if isinstance(item, Word) else _text(form, item) for item in values]
     if head not in PATH_FILTERS and head not in NAME_FILTERS:
-        raise RawRuleError(f"{head[:40]!a} is no filter; raw rules are rules, not programs", form.line)
+        raise RawRuleError(f"{head[:40]!a} is not a filter; raw rules are rules, not programs", form.line)
     if not values and head in PATH_FILTERS:
         raise RawRuleError(f"{head} takes strings, not nothing; name a path", form.line)
     return [_text(form, item) for item in values]
@@ -281,7 +281,7 @@ def _text(form: Form, item: Form | Word | str) -> str:
         check_regex(item, form.line)
     elif form.head in PATH_FILTERS and not item.startswith("/"):
         raise RawRuleError(
-            f"{quoted(item)} is no absolute path and matches nothing; join the parts of one path with string-append",
+            f"{quoted(item)} is not an absolute path and matches nothing; join the parts of a path with string-append",
             form.line,
         )
     return quoted(item, "text")

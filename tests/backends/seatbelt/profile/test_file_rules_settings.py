@@ -48,7 +48,7 @@ from tests.seatbelt_model.request import Request, lookup
         ({"read": ("/a\nb",)}, "cannot stand in a Seatbelt profile"),
         ({"deny": ("/a\0b",)}, "cannot stand in a Seatbelt profile"),
         ({"protect": ("/a/../b",)}, "is not resolved"),
-        ({"terminal": "/dev/disk0"}, "is no terminal"),
+        ({"terminal": "/dev/disk0"}, "is not a terminal"),
         ({"own": OwnPaths(hidden=("/var/x",))}, "is not resolved"),
         ({"own": OwnPaths(port_map="/var/x")}, "is not resolved"),
     ],
