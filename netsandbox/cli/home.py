@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     if words[0] not in WORDS or len(words) != (2 if words[0] == "keep" else 1):
         usage = "write `netsandbox home`, `home keep PATH` or `home clear`"
         if words[0] in WORDS:
-            raise UsageError(f"home {words[0]} takes {'one path' if words[0] == 'keep' else 'nothing more'}; {usage}")
+            raise UsageError(f"home {words[0]} takes {'one path' if words[0] == 'keep' else 'no arguments'}; {usage}")
         raise UsageError(f"home {words[0][:80]!a} is not a command; {did_you_mean(words[0], WORDS, usage)}")
     project = _project()
     found = PrivateHome(PrivateFolders(state_home(), project).kept_home, os.path.realpath(home()))

@@ -83,7 +83,8 @@ def test_the_folder_is_the_project_or_one_in_it(project: Path) -> None:
     state = str(project.parent / "state")
     assert overlay_folder("", state) == str(project)
     assert overlay_folder(str(project / "src"), state) == str(project / "src")
-    for named, message in ((project / "gone", "not a folder"), (project.parent, "not in the project"), ("/usr", "not in")):
+    wrong = ((project / "gone", "not a folder"), (project.parent, "not in the project"), ("/usr", "not in"))
+    for named, message in wrong:
         with pytest.raises(UsageError, match=message):
             overlay_folder(str(named), state)
     with pytest.raises(UsageError, match="state of netsandbox"):
