@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import os
 
-from netsandbox_portmap import MIXED_PORT, PROXY_URL
+from netsandbox_portmap import MIXED_PORT
 from netsandbox_portmap.reservation import Reservation
 
 from netsandbox.backends.broker import filter, plan
 from netsandbox.backends.broker.arrivals import ArrivalSocket, DatagramSocket, Peers
-from netsandbox.backends.broker.launch import HELPER, Helper, set_up_failure
+from netsandbox.backends.broker.launch import HELPER, Helper
 from netsandbox.backends.broker.localhost_settings import broker_settings
 from netsandbox.backends.broker.requirements import loopback, missing
 from netsandbox.backends.broker.session_files import LATE_MODULES as FILE_MODULES
 from netsandbox.backends.broker.session_files import SessionFiles
-from netsandbox.backends.contract import DoorSockets, other_logs, session_environment
+from netsandbox.backends.contract import DoorSockets, other_logs
 from netsandbox.backends.linux.linux_backend import LinuxBackend, own_addresses
 from netsandbox.backends.linux.seccomp import syscall_table
 from netsandbox.errors import BackendUnavailable, HostError, UsageError
@@ -49,7 +49,6 @@ class BrokerBackend(LinuxBackend):
     """See `backends.contract.Backend`. `pid` is the broker's."""
 
     name = "broker"
-    set_up_failure = staticmethod(set_up_failure)
     counts_alone = False
     helper: Helper | None
     _serving: BrokerServing | None
@@ -64,16 +63,9 @@ class BrokerBackend(LinuxBackend):
     def __init__(self, context: SessionContext) -> None:
         super().__init__(context)
         self.peers = Peers()
-        self.localhost_doors: dict[str, ArrivalSocket] = {}
         self.files: SessionFiles | None = None
         self._doors: dict[str, int] = {}
-        self._reservation: Reservation | None = None
         self._trust: list[tuple[str, str]] = []  # our lists of CAs, and where the variables of the command name them
-
-    @property
-    def reservation(self) -> Reservation:
-        assert self._reservation is not None
-        return self._reservation
 
     # Before the command
 
@@ -90,14 +82,7 @@ class BrokerBackend(LinuxBackend):
         kept = (*settings.configs, *settings.written)
         own = own_paths(placed, *kept, *other_logs(state), logs=logs)
         files = self.files = self._open_files(state, own)
-        inside = session_environment(
-            command.environment,
-            self.context.id,
-            mode=settings.mode,
-            name=settings.name,
-            proxy=PROXY_URL if settings.proxy_env else None,
-        )
-        environment = files.environment(held.environment(inside))
+        environment = files.environment(held.environment(self._inside()))
         if settings.ca_bundle is not None:
             environment = {**environment, **self._trust_variables(files, environment)}
         self.helper = Helper(HELPER, command.words, environment, command.stdio)
@@ -189,20 +174,15 @@ class BrokerBackend(LinuxBackend):
     def _attribution(self, clock: Clock) -> Attribution:
         return self.peers.attribution
 
-    def usage(self) -> dict[str, object]:
-        from netsandbox.backends.linux.procfs import named_children, usage_below
-        from netsandbox.runtime.control_socket import peer_pid
+    def _own_pids(self) -> list[int]:
+        from netsandbox.backends.linux.procfs import named_children
 
-        spawner = self._serving.spawner if self._serving is not None else None
-        ours = [peer_pid(spawner)] if spawner is not None else []
-        return usage_below(self.pid, *ours, *named_children(self.pid, BINDER)) | (
-            self.rules.usage() if self.rules is not None else {}
-        )
+        return [*super()._own_pids(), *named_children(self.pid, BINDER)]
 
     # After the command
 
     def kept_files(self) -> tuple[str, ...]:
-        return self.files.kept_files(self._began) if self.files is not None else ()
+        return self._new_files(self.files.view if self.files is not None else None)
 
     def close(self) -> None:
         files, self.files = self.files, None

@@ -16,7 +16,9 @@ class Helper(HelperProcess):
     """The keeper, until the command has ended. `pid` is that of the broker, above all processes of the session."""
 
     def set_up_failure(self, step: str, number: int) -> HostError:
-        return set_up_failure(step, number)
+        from netsandbox.backends.broker.diagnosis import explain_failure
+
+        return BackendUnavailable(explain_failure(step, number))
 
     def end(self) -> None:
         """The keeper ends by itself when the channel closes, after every process of the session. One that does not,
@@ -25,12 +27,6 @@ class Helper(HelperProcess):
             os.waitpid(self.spawned, 0)
         else:
             super().end()
-
-
-def set_up_failure(step: str, number: int) -> HostError:
-    from netsandbox.backends.broker.diagnosis import explain_failure
-
-    return BackendUnavailable(explain_failure(step, number))
 
 
 def _has_ended(pid: int, milliseconds: int) -> bool:

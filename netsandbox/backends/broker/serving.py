@@ -18,34 +18,23 @@ if TYPE_CHECKING:
     from netsandbox.audit.folding import FoldedRecords
     from netsandbox.backends.broker.backend import BrokerBackend
     from netsandbox.backends.broker.localhost import BrokerLocalhost
-    from netsandbox.backends.contract import FileQuestions
     from netsandbox.backends.linux.helper_process import Message
-    from netsandbox.backends.linux.local_calls import LocalCalls
     from netsandbox.runtime.loop import Loop
 
 
 class BrokerServing(HelperServing):
-    """One per session."""
+    """One per session. Landlock cannot make a call wait, so nobody is asked about files."""
 
     def __init__(self, backend: BrokerBackend, loop: Loop, ended: Callable[[int | None], None]) -> None:
-        assert backend.helper is not None
-        super().__init__(backend.helper, backend.context, loop, ended)
-        self._backend = backend
-        self._helper = backend.helper
+        super().__init__(backend, loop, ended)
         self._questions: Questions | None = None
         self._repeats: FoldedRecords | None = None
-        self._local_calls: LocalCalls | None = None
         self.localhost: BrokerLocalhost | None = None
-        self.inbox: FileQuestions | None = None  # Landlock cannot make a call wait
 
     def begin(self) -> None:
         self.watch_helper()
         self._loop.watch(self._helper.relay.fileno(), IN, self._on_question)
-        for sock in self._backend.localhost_doors.values():
-            self._loop.watch(sock.fileno(), IN, self._on_localhost_door)
-
-    def awaits_records(self, status: int) -> bool:
-        return False
+        self.watch_localhost_doors()
 
     def close(self) -> None:
         self._loop.unwatch(self._helper.relay.fileno())
@@ -56,8 +45,6 @@ class BrokerServing(HelperServing):
         if self.localhost is not None:
             self.localhost.close()
         self.close_helper()
-        for sock in self._backend.localhost_doors.values():
-            sock.close()
 
     def on_message(self, message: Message) -> bool:
         if message.kind != "L":
@@ -79,8 +66,8 @@ class BrokerServing(HelperServing):
 
         self._repeats = FoldedRecords(self._log)
         decide = UnixConnect(self._repeats, self._backend.pins)
-        questions = Questions(self._helper.relay, self._repeats, self._open_localhost, decide, self._on_lost)
-        questions.local_call = self._on_local_call
+        questions = Questions(self._helper.relay, self._repeats, self.open_localhost, decide, self._on_lost)
+        questions.local_call = self.on_local_call
         return questions
 
     def _on_lost(self) -> None:
@@ -88,36 +75,19 @@ class BrokerServing(HelperServing):
         self._loop.unwatch(self._helper.relay.fileno())
         self._helper.signal(SIGKILL)
 
-    def _on_local_call(self, data: bytes) -> None:
-        if self._local_calls is None:
-            from netsandbox.backends.linux.local_calls import LocalCalls
-
-            context = self._backend.context
-            settings = self._backend.reservation.settings
-            self._local_calls = LocalCalls(self._log, self._loop.call_later, settings, context.stderr)
-        self._local_calls.take(data)
-
-    # The session's localhost
-
-    def _on_localhost_door(self, events: int) -> None:
-        self._open_localhost()
-
-    def _open_localhost(self) -> BrokerLocalhost:
-        """Make the service at first use: for a bind, or for a connection to one of its doors."""
+    def open_localhost(self) -> BrokerLocalhost:
+        """It is used first for a bind, or for a connection to one of its doors."""
         if self.localhost is None:
             from netsandbox_portmap.localhost_service import SessionNetwork
 
             from netsandbox.backends.broker.localhost import BrokerLocalhost, HostTable, SharedSockets
 
-            doors, self._backend.localhost_doors = self._backend.localhost_doors, {}
-            for sock in doors.values():
-                self._loop.unwatch(sock.fileno())
-            context = self._backend.context
+            context = self._context
             self.localhost = BrokerLocalhost(
                 self._loop,
                 self._log,
                 self._backend.reservation,
-                SessionNetwork(SharedSockets(), HostTable(), doors),
+                SessionNetwork(SharedSockets(), HostTable(), self.take_localhost_doors()),
                 stderr=context.stderr,
                 announce=context.settings.announce,
             )

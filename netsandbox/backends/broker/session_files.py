@@ -76,14 +76,14 @@ ADVICE = "leave it out, or use --backend namespaces where user namespaces work"
 
 
 class SessionFiles:
-    """*own* are the paths of netsandbox, *parts* those that the command reads nevertheless.
+    """*own* are the paths of netsandbox.
 
     `permits` are rights and real paths; they hold at the path and below it. The helper applies them, follows no link
     and leaves out a path that is gone meanwhile, so that it stays closed. `handled` are the rights that a command has
     only by a permit. `working` is where the command begins. `notices` are lines for the user before it begins.
     """
 
-    def __init__(self, context: SessionContext, state: str, own: OwnPaths, parts: tuple[str, ...] = ()) -> None:
+    def __init__(self, context: SessionContext, state: str, own: OwnPaths) -> None:
         self._context = context
         self._settings = context.settings
         self._collected = Permits()
@@ -96,14 +96,13 @@ class SessionFiles:
         self._kept, self._hidden = own_places(own.read_only), own_places(own.hidden)
         try:
             if context.settings.files.mode == PROJECT:
-                self._project(state, own, parts)
+                self._project(state, own)
             else:
                 self._open(own)
             self._devices()
             self._processes()
             self._programs()
             self._check_own()
-            self._collected.add(READ, *map(os.path.realpath, parts))
         except BaseException:
             self.close()
             raise
@@ -111,7 +110,7 @@ class SessionFiles:
 
     # What is permitted
 
-    def _project(self, state: str, own: OwnPaths, parts: tuple[str, ...]) -> None:
+    def _project(self, state: str, own: OwnPaths) -> None:
         from netsandbox.backends.broker.home_links import link_home
         from netsandbox.backends.broker.protected_files import ProtectedFiles
         from netsandbox.backends.broker.session_variables import Places
@@ -120,7 +119,6 @@ class SessionFiles:
         command, files = self._context.command, self._settings.files
         view = self.view = LandlockView(files, command.environment, self.working, state)
         view.sockets = self._settings.unix_sockets
-        view.parts += parts
         view.ours = *self._kept, *self._hidden
         view.build(command.words[0], own, terminal_of(command.stdio))
         view.check_secrets()
@@ -238,14 +236,6 @@ class SessionFiles:
         return {**inner, b"TMPDIR": os.fsencode(self._temporary.path)} if self._temporary is not None else inner
 
     # After the command
-
-    def kept_files(self, since: float) -> tuple[str, ...]:
-        """New files of the private home, as names in the user's home."""
-        if self.view is None or not self.view.folders.is_kept:
-            return ()
-        from netsandbox.backends.linux.private_home import PrivateHome
-
-        return PrivateHome(self.view.folders.home, self.view.home).written(since)
 
     def finish(self) -> list[str]:
         """Take over what a session may change of its project. Returns lines for the user."""

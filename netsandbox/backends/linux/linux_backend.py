@@ -7,30 +7,34 @@ from __future__ import annotations
 
 import time
 
-from netsandbox.backends.contract import path_of
+from netsandbox_portmap import PROXY_URL
+
+from netsandbox.backends.contract import path_of, session_environment
 from netsandbox.backends.linux.helper_process import SIGKILL
 from netsandbox.runtime.inherited import write_notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from collections.abc import Callable
+
+    from netsandbox_portmap.reservation import Reservation
 
     from netsandbox.backends.contract import Clock, OwnAddresses, SessionContext
     from netsandbox.backends.linux.helper_process import HelperProcess
     from netsandbox.backends.linux.helper_serving import HelperServing
     from netsandbox.backends.linux.process_rules import ProcessRules
+    from netsandbox.backends.linux.project_view import ProjectView
     from netsandbox.backends.linux.unix_pins import PinnedSocket
-    from netsandbox.errors import HostError
     from netsandbox.policy.policy import Policy
     from netsandbox.runtime.loop import Loop
 
 
 class LinuxBackend:
-    """`set_up_failure` makes the error for a step of the helper that failed."""
+    """Without the sandbox itself."""
 
     serves_first = False
     needed_modules: tuple[str, ...] = ()
-    set_up_failure: Callable[[str, int], HostError]
     counts_alone = True  # as in `ProcessRules`
 
     def __init__(self, context: SessionContext) -> None:
@@ -38,12 +42,19 @@ class LinuxBackend:
         self.helper: HelperProcess | None = None
         self.pins: list[PinnedSocket] = []
         self.rules: ProcessRules | None = None
+        self.localhost_doors: dict[str, _socket.socket] = {}
+        self._reservation: Reservation | None = None
         self._serving: HelperServing | None = None
         self._began = time.time()
 
     @property
     def pid(self) -> int:
         return self.helper.pid if self.helper is not None else 0
+
+    @property
+    def reservation(self) -> Reservation:
+        assert self._reservation is not None
+        return self._reservation
 
     @property
     def recorded_name(self) -> str | None:
@@ -59,6 +70,12 @@ class LinuxBackend:
             if settings.verbose:
                 self._notice(self.rules.lines)
         return self.rules
+
+    def _inside(self) -> dict[bytes, bytes]:
+        """The command's environment before the backend's own variables."""
+        settings, given = self.context.settings, self.context.command.environment
+        proxy = PROXY_URL if settings.proxy_env else None
+        return session_environment(given, self.context.id, mode=settings.mode, name=settings.name, proxy=proxy)
 
     def confine(self, policy: Policy) -> None:
         """Hold the allowed Unix sockets before the command can put anything else at their paths."""
@@ -98,6 +115,26 @@ class LinuxBackend:
 
         pass_request(self._serving.await_spawner() if self._serving is not None else None, request, descriptors)
 
+    def usage(self) -> dict[str, object]:
+        from netsandbox.backends.linux.procfs import usage_below
+
+        return usage_below(self.pid, *self._own_pids()) | (self.rules.usage() if self.rules is not None else {})
+
+    def _own_pids(self) -> list[int]:
+        """Processes of the session that are not the command's."""
+        from netsandbox.runtime.control_socket import peer_pid
+
+        spawner = self._serving.spawner if self._serving is not None else None
+        return [] if spawner is None else [peer_pid(spawner)]
+
+    def _new_files(self, view: ProjectView | None) -> tuple[str, ...]:
+        """New files of the private home, as names in the user's home."""
+        if view is None or not view.folders.is_kept:
+            return ()
+        from netsandbox.backends.linux.private_home import PrivateHome
+
+        return PrivateHome(view.folders.home, view.home).written(since=self._began)
+
     def raise_failure(self) -> None:
         if self._serving is None:
             return
@@ -107,7 +144,8 @@ class LinuxBackend:
             command = self.context.command
             raise exec_failure(command.words[0], self._serving.exec_errno, path_of(command.environment))
         if self._serving.failure is not None:
-            raise self.set_up_failure(*self._serving.failure)
+            assert self.helper is not None
+            raise self.helper.set_up_failure(*self._serving.failure)
 
     def stop(self) -> None:
         while self.pins:

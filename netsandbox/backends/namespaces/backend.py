@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox_portmap import PROXY_URL
-
-from netsandbox.backends.contract import DoorSockets, other_logs, session_environment
+from netsandbox.backends.contract import DoorSockets, other_logs
 from netsandbox.backends.linux import seccomp
 from netsandbox.backends.linux.linux_backend import LinuxBackend, own_addresses
 from netsandbox.backends.linux.seccomp import syscall_table
@@ -56,9 +54,9 @@ class NamespacesBackend(LinuxBackend):
     """See `backends.contract.Backend`. `pid` is the session's PID 1 on the host."""
 
     name = "namespaces"
-    set_up_failure = staticmethod(launch.set_up_failure)
     helper: launch.Helper | None
     _serving: NamespaceServing | None
+    _reservation: NamespaceReservation | None
     needed_modules: tuple[str, ...] = (
         *(f"{MODULES}.{name}" for name in LATE_MODULES.split()),
         *(f"netsandbox.backends.linux.{name}" for name in SHARED_LATE_MODULES.split()),
@@ -74,9 +72,7 @@ class NamespacesBackend(LinuxBackend):
         self.secrets: tuple[str, ...] = ()  # where the session has the host's files otherwise
         self.project_view: ProjectView | None = None
         self.overlay: SessionOverlay | None = None
-        self.localhost_doors: dict[str, _socket.socket] = {}
         self._doors: dict[str, _socket.socket] = {}
-        self._reservation: NamespaceReservation | None = None
 
     @property
     def reservation(self) -> NamespaceReservation:
@@ -108,13 +104,7 @@ class NamespacesBackend(LinuxBackend):
             skips_listing=bool(calls),
             refused=rules.refused_calls if rules else {},
         )
-        inside = session_environment(
-            command.environment,
-            self.context.id,
-            mode=settings.mode,
-            name=settings.name,
-            proxy=PROXY_URL if settings.proxy_env else None,
-        )
+        inside = self._inside()
         if settings.files.mode == PROJECT:
             inside = project_environment(inside, settings, command.words[0])
         self.helper = launch.Helper(command.words, held.environment(inside), command.stdio, rows)
@@ -142,14 +132,6 @@ class NamespacesBackend(LinuxBackend):
         self.helper.send_plan(plan.build(view, program, held.doors(), rules.steps if rules else b""))
         if settings.name is not None and self.overlay is None:
             held.take_name(settings.name)
-
-    def usage(self) -> dict[str, object]:
-        from netsandbox.backends.linux.procfs import usage_below
-        from netsandbox.runtime.control_socket import peer_pid
-
-        spawner = self._serving.spawner if self._serving is not None else None
-        ours = peer_pid(spawner) if spawner is not None else 0
-        return usage_below(self.pid, ours) | (self.rules.usage() if self.rules is not None else {})
 
     def _project_view(self, state: str, own: OwnPaths) -> plan.View:
         """Called while the kernel makes the namespaces."""
@@ -256,11 +238,7 @@ class NamespacesBackend(LinuxBackend):
     # After the command
 
     def kept_files(self) -> tuple[str, ...]:
-        if self.project_view is None or not self.project_view.folders.is_kept:
-            return ()
-        from netsandbox.backends.linux.private_home import PrivateHome
-
-        return PrivateHome(self.project_view.folders.home, self.project_view.home).written(since=self._began)
+        return self._new_files(self.project_view)
 
     def close(self) -> None:
         view, self.project_view = self.project_view, None

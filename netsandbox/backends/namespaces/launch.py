@@ -51,7 +51,10 @@ class Helper(HelperProcess):
         }
 
     def set_up_failure(self, step: str, number: int) -> HostError:
-        return set_up_failure(step, number)
+        from netsandbox.backends.namespaces.diagnosis import explain_failure, is_of_machine
+
+        kind = BackendUnavailable if is_of_machine(step, number) else HostError
+        return kind(explain_failure(step, number))
 
     def resume(self) -> None:
         """Answer a message of kind C, for which the session stopped."""
@@ -85,10 +88,3 @@ def project_environment(inside: dict[bytes, bytes], settings: RunSettings, progr
         added = tool_variables(settings.files.caches, known, program)
         kept.update((os.fsencode(name), os.fsencode(value)) for name, value in added.items())
     return kept
-
-
-def set_up_failure(step: str, number: int) -> HostError:
-    from netsandbox.backends.namespaces.diagnosis import explain_failure, is_of_machine
-
-    kind = BackendUnavailable if is_of_machine(step, number) else HostError
-    return kind(explain_failure(step, number))

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from netsandbox.audit.folding import FoldedRecords
     from netsandbox.backends.contract import FileQuestions
     from netsandbox.backends.linux.helper_process import Message
-    from netsandbox.backends.linux.local_calls import LocalCalls
     from netsandbox.backends.linux.seccomp_notify import Listener
     from netsandbox.backends.linux.trap_relay import TrapRelay
     from netsandbox.backends.namespaces.asked_files import AskedFiles
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.bind_guard import BindGuard
     from netsandbox.backends.namespaces.file_changes import FileChanges
     from netsandbox.backends.namespaces.inside_sockets import InsideSockets
+    from netsandbox.backends.namespaces.launch import Helper
     from netsandbox.backends.namespaces.session_sockets import SessionSockets
     from netsandbox.runtime.loop import Loop
 
@@ -39,27 +39,21 @@ if TYPE_CHECKING:
 class NamespaceServing(HelperServing):
     """One per session."""
 
+    _backend: NamespacesBackend
+    _helper: Helper
+
     def __init__(self, backend: NamespacesBackend, loop: Loop, ended: Callable[[int | None], None]) -> None:
-        assert backend.helper is not None
-        super().__init__(backend.helper, backend.context, loop, ended)
-        self._backend = backend
-        self._helper = backend.helper
+        super().__init__(backend, loop, ended)
         self._inside: InsideSockets | None = None
         self._sockets: SessionSockets | None = None
         self._listener: Listener | None = None
         self._unserved: int | None = None  # the seccomp listener, until the first call is trapped
         self.localhost: LocalhostService | None = None
-        self.inbox: FileQuestions | None = None  # the questions to the user; None: no call on a file is held
         self._asked: AskedFiles | None = None
-        self._local_calls: LocalCalls | None = None
 
     def begin(self) -> None:
         self.watch_helper()
-        for sock in self._backend.localhost_doors.values():
-            self._loop.watch(sock.fileno(), IN, self._on_localhost_door)
-
-    def awaits_records(self, status: int) -> bool:
-        return False
+        self.watch_localhost_doors()
 
     def close(self) -> None:
         if self._unserved is not None:
@@ -75,8 +69,6 @@ class NamespaceServing(HelperServing):
         if self._unserved is not None:
             os.close(self._unserved)
         self.close_helper()
-        for sock in self._backend.localhost_doors.values():
-            sock.close()
 
     def _open_last_moment(self, listener: int) -> None:
         """The command may have ended before we read what it was refused."""
@@ -112,7 +104,7 @@ class NamespaceServing(HelperServing):
         elif message.kind == "C":
             self._repair_repositories()
         elif message.kind == "N":
-            self._open_localhost()
+            self.open_localhost()
             assert self._inside is not None
             self._inside.arrived(message)
         else:
@@ -169,18 +161,8 @@ class NamespaceServing(HelperServing):
         refusals = FileRefusals(self._log, later, rules, self._backend.secrets, self._open_changes())
         decide = UnixConnect(repeats, self._backend.pins)
         relay = TrapRelay(self._helper.relay, refusals, decide, self._on_lost_relay)
-        relay.local = self._on_local_call
+        relay.local = self.on_local_call
         return relay
-
-    def _on_local_call(self, data: bytes) -> None:
-        """A connect or bind failed at the session's own loopback."""
-        if self._local_calls is None:
-            from netsandbox.backends.linux.local_calls import LocalCalls
-
-            context = self._backend.context
-            localhost = context.settings.localhost
-            self._local_calls = LocalCalls(self._log, self._loop.call_later, localhost, context.stderr)
-        self._local_calls.take(data)
 
     def _open_asked(
         self, listener: Listener, inbox: FileQuestions, repeats: FoldedRecords, relay: TrapRelay
@@ -236,7 +218,7 @@ class NamespaceServing(HelperServing):
         if settings.publishes and not settings.guarded:
             from netsandbox.backends.namespaces.listen_watch import ListenWatch
 
-            localhost = self._open_localhost()
+            localhost = self.open_localhost()
             assert self._sockets is not None
             listener.takers.append(ListenWatch(self._loop, listener, self._sockets, localhost.listening))
         return listener
@@ -244,7 +226,7 @@ class NamespaceServing(HelperServing):
     def _bind_guard(self, listener: Listener, repeats: FoldedRecords) -> BindGuard:
         from netsandbox.backends.namespaces.bind_guard import BindGuard
 
-        localhost = self._open_localhost()
+        localhost = self.open_localhost()
 
         def listening(address: str, port: int, pid: int, exe: str) -> None:  # called after the call's answer
             self._loop.call_later(0, lambda: localhost.listening(address, port, pid, exe))
@@ -253,23 +235,17 @@ class NamespaceServing(HelperServing):
 
     # The session's localhost
 
-    def _on_localhost_door(self, events: int) -> None:
-        self._open_localhost()
-
-    def _open_localhost(self) -> LocalhostService:
-        """Make the service at first use: for a listener, or for a connection to one of its doors."""
+    def open_localhost(self) -> LocalhostService:
+        """It is used first for a listener, or for a connection to one of its doors."""
         if self.localhost is None:
             from netsandbox_portmap.localhost_service import LocalhostService, SessionNetwork
 
             from netsandbox.backends.namespaces.inside_sockets import InsideSockets
             from netsandbox.backends.namespaces.session_sockets import SessionSockets
 
-            doors, self._backend.localhost_doors = self._backend.localhost_doors, {}
-            for sock in doors.values():
-                self._loop.unwatch(sock.fileno())
             self._inside = InsideSockets(self._helper)
             self._sockets = SessionSockets(self._helper.pid, self._inside)
-            network = SessionNetwork(self._inside, self._sockets, doors)
+            network = SessionNetwork(self._inside, self._sockets, self.take_localhost_doors())
             context = self._backend.context
             self.localhost = LocalhostService(
                 self._loop,

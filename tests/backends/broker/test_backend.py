@@ -11,6 +11,7 @@ import pytest
 
 from netsandbox.backends.broker import plan
 from netsandbox.backends.broker.backend import BrokerBackend
+from netsandbox.backends.broker.launch import Helper
 from netsandbox.errors import BackendUnavailable
 from netsandbox.policy.file_rules import FileRules
 from tests.rig import processes
@@ -86,6 +87,7 @@ def test_a_command_that_was_not_executed_is_named() -> None:
     backend._serving = SimpleNamespace(exec_errno=2, failure=None)  # type: ignore[assignment]
     with pytest.raises(Exception, match="missing"):
         backend.raise_failure()
+    backend.helper = object.__new__(Helper)
     backend._serving = SimpleNamespace(exec_errno=0, failure=("Landlock", 38))  # type: ignore[assignment]
     with pytest.raises(BackendUnavailable, match="Landlock failed"):
         backend.raise_failure()

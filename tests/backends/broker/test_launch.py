@@ -191,8 +191,8 @@ def test_a_keeper_that_is_stopped_is_killed(start: Start, stand: Stand, monkeypa
     helper.close()
 
 
-def test_a_failure_of_the_set_up_makes_the_backend_unavailable() -> None:
-    assert isinstance(launch.set_up_failure("Landlock", errno.ENOSYS), BackendUnavailable)
+def test_a_failure_of_the_set_up_makes_the_backend_unavailable(start: Start) -> None:
+    assert isinstance(start("true").set_up_failure("Landlock", errno.ENOSYS), BackendUnavailable)
 
 
 def test_the_helper_without_a_command_does_nothing() -> None:

@@ -47,7 +47,8 @@ def test_signals_go_to_the_helper_until_it_is_closed(backend: LinuxBackend) -> N
 
 
 def test_the_failure_of_a_start_is_raised(backend: LinuxBackend) -> None:
-    backend.set_up_failure = lambda step, number: BackendUnavailable(f"{step} {number}")
+    failed = lambda step, number: BackendUnavailable(f"{step} {number}")  # noqa: E731
+    backend.helper = SimpleNamespace(set_up_failure=failed)  # type: ignore[assignment]
     backend.raise_failure()  # nothing was served
     backend._serving = SimpleNamespace(exec_errno=2, failure=None)  # type: ignore[assignment]
     with pytest.raises(CommandError, match="missing"):

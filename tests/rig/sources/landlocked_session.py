@@ -11,6 +11,7 @@ import sys
 
 from netsandbox.backends.broker.session_files import SessionFiles
 from netsandbox.backends.contract import SessionContext
+from netsandbox.backends.linux.private_home import PrivateHome
 from netsandbox.errors import NetsandboxError
 from netsandbox.paths import session_state_home
 from netsandbox.policy.file_rules import FileRules, PathRule
@@ -135,7 +136,8 @@ os.close(writer)
 with open(reader) as file:
     results = json.load(file)
 os.waitpid(child, 0)
-kept = files.kept_files(0.0)
+view = files.view
+kept = PrivateHome(view.folders.home, view.home).written(since=0.0) if view and view.folders.is_kept else ()
 lines = files.finish()
 files.close()
 print(
