@@ -9,6 +9,11 @@
 #include "socket_table.h"
 
 #define MAX_GUARDS 4096
+#define LOOPBACK 1           /* the index of the loopback device, in every network namespace */
+#define NO_DEVICE 0x7ffffff0 /* the index of no device */
+#ifndef SO_BINDTOIFINDEX
+#define SO_BINDTOIFINDEX 62
+#endif
 
 struct guard {
     struct place place;
@@ -21,9 +26,9 @@ static size_t guard_count;
 static struct place own[2][65536]; /* IPv4, IPv6; port 0 in the place: none */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int set_reuse(int socket, int reuses)
+static int set_option(int socket, int name, int value)
 {
-    return setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &reuses, sizeof reuses);
+    return setsockopt(socket, SOL_SOCKET, name, &value, sizeof value);
 }
 
 static int bind_place(int socket, int family, const struct place *place)
@@ -66,16 +71,30 @@ static void drop_unused(void)
     }
 }
 
-/* A guard that lets the session's own sockets be bound beside it for now. NULL with errno. */
+/* Binds a guard and lets it listen for a moment: the kernel then refuses it if another program listens there, and from
+ * then on refuses others. It may be bound beside connections that an earlier session left, and beside nothing later. */
+static int hold_place(int socket, const struct place *place)
+{
+    int error;
+
+    if (set_option(socket, SO_BINDTOIFINDEX, NO_DEVICE) < 0 || set_option(socket, SO_REUSEADDR, 1) < 0)
+        return errno;
+    error = bind_place(socket, AF_INET, place);
+    if (error)
+        return error;
+    if (listen(socket, 1) < 0 || set_option(socket, SO_REUSEADDR, 0) < 0 || shutdown(socket, SHUT_RD) < 0)
+        return errno;
+    return 0;
+}
+
+/* The guard of a place, which is made if there is none. NULL with errno. */
 static struct guard *open_guard(const struct place *place)
 {
     struct guard *found = guard_of(place);
     int error;
 
-    if (found != NULL) {
-        set_reuse(found->socket, 1);
+    if (found != NULL)
         return found;
-    }
     if (guard_count == MAX_GUARDS)
         drop_unused();
     if (guard_count == MAX_GUARDS) {
@@ -88,8 +107,7 @@ static struct guard *open_guard(const struct place *place)
     found->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (found->socket < 0)
         return NULL;
-    set_reuse(found->socket, 1);
-    error = bind_place(found->socket, AF_INET, place);
+    error = hold_place(found->socket, place);
     if (error) {
         close(found->socket);
         errno = error;
@@ -101,14 +119,7 @@ static struct guard *open_guard(const struct place *place)
 
 static int bind_beside(int copy, int family, const struct place *actual)
 {
-    struct guard *guard = open_guard(actual);
-    int error;
-
-    if (guard == NULL)
-        return errno;
-    error = bind_place(copy, family, actual);
-    set_reuse(guard->socket, 0);
-    return error;
+    return open_guard(actual) == NULL ? errno : bind_place(copy, family, actual);
 }
 
 /* The kernel chooses the port. */
@@ -116,7 +127,6 @@ static int bind_any(int copy, int family, struct place *actual)
 {
     union address address;
     socklen_t length = sizeof address;
-    struct guard *guard;
     int error = bind_place(copy, family, actual);
 
     if (error)
@@ -124,23 +134,33 @@ static int bind_any(int copy, int family, struct place *actual)
     if (getsockname(copy, &address.any, &length) < 0)
         return errno;
     place_read(family, &address, length, actual);
-    guard = open_guard(actual);
-    if (guard == NULL)
-        return errno;
-    set_reuse(guard->socket, 0);
-    return 0;
+    return open_guard(actual) == NULL ? errno : 0;
+}
+
+/* A socket of the session is bound to the loopback device, so that it and the guard are not in each other's way. The
+ * kernel lets that be said once. */
+static int bind_to_loopback(int copy)
+{
+    int device = 0;
+    socklen_t length = sizeof device;
+
+    if (set_option(copy, SO_BINDTOIFINDEX, LOOPBACK) == 0)
+        return 0;
+    return getsockopt(copy, SOL_SOCKET, SO_BINDTOIFINDEX, &device, &length) == 0 && device == LOOPBACK ? 0 : EACCES;
 }
 
 int bind_own(int copy, int family, int is_both, uint16_t port, struct place *actual)
 {
     const int off = 0;
-    int error;
+    int error = bind_to_loopback(copy);
 
+    if (error)
+        return error;
     if (family == AF_INET6) /* the device is an IPv4 address */
         setsockopt(copy, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     setsockopt(copy, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &off, sizeof off);
     pthread_mutex_lock(&lock);
-    set_reuse(copy, 1); /* and it stays so: an earlier session with the same device may have left connections */
+    set_option(copy, SO_REUSEADDR, 1); /* and it stays so: an earlier session with the device may have left connections */
     error = actual->port == 0 ? bind_any(copy, family, actual) : bind_beside(copy, family, actual);
     if (error == EADDRINUSE && actual->port != 0) {
         sweep_sockets(1); /* a program may have closed a socket that we still have a copy of */
@@ -159,21 +179,14 @@ int bind_own(int copy, int family, int is_both, uint16_t port, struct place *act
     return error;
 }
 
-/* The kernel looks for conflicts once more when a socket begins to listen. */
 int listen_own(int copy, const struct place *actual, int backlog)
 {
-    struct guard *guard;
-    int error;
+    int has_guard;
 
     pthread_mutex_lock(&lock);
-    guard = guard_of(actual);
-    if (guard != NULL)
-        set_reuse(guard->socket, 1);
-    error = guard == NULL ? EADDRNOTAVAIL : listen(copy, backlog) < 0 ? errno : 0;
-    if (guard != NULL)
-        set_reuse(guard->socket, 0);
+    has_guard = guard_of(actual) != NULL;
     pthread_mutex_unlock(&lock);
-    return error;
+    return !has_guard ? EADDRNOTAVAIL : listen(copy, backlog) < 0 ? errno : 0;
 }
 
 int find_own(int is_ipv6, uint16_t port, struct place *into)

@@ -2,8 +2,9 @@
  *
  * The loopback is shared with the host. A program of the host that listens on every address would answer at an address of
  * the session too, as soon as the session's own server is gone. So a guard, a socket that is bound there but does not
- * listen, holds each place from the first bind to the session's end: the kernel lets no other program bind it, nor every
- * address with that port. To a port without a guard nothing is connected. */
+ * listen, holds each place from the first bind to the session's end: the kernel lets no other program listen there, nor on
+ * every address with that port. The guard is bound to a device that does not exist and the session's sockets to the
+ * loopback device, so only sockets without a device conflict with it. To a port without a guard nothing is connected. */
 #ifndef NETSANDBOX_OWN_PORTS_H
 #define NETSANDBOX_OWN_PORTS_H
 
