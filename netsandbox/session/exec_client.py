@@ -15,7 +15,7 @@ from netsandbox.frozen import frozen
 from netsandbox.paths import session_dir
 from netsandbox.runtime.control_socket import connect, is_trusted, receive_descriptors, send_descriptors
 from netsandbox.session.control import DONE, EXEC, MAX_REPLY
-from netsandbox.session.exec_requests import MAX_REQUEST
+from netsandbox.session.exec_requests import HEADER, MAX_REQUEST, MAX_WORDS
 
 PATIENCE = 10.0  # seconds for a session to answer, and to start the command
 MESSAGE = 5  # bytes: a letter and a number
@@ -35,8 +35,8 @@ class SecondCommand:
     """A command that a session starts, from the request to its end. `socket` becomes readable with each message."""
 
     def __init__(self, session: str, request: bytes, standard: list[int]) -> None:
-        if len(request) > MAX_REQUEST:
-            raise NetsandboxError("the command's words are too long for exec; put them into a script")
+        if len(request) > MAX_REQUEST or request.count(0, HEADER.size) > MAX_WORDS:
+            raise NetsandboxError("the command has too many or too long arguments for exec; put them into a script")
         self.socket, far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         try:
             send_descriptors(self.socket, request, standard)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from netsandbox.backends.contract import Backend, SessionContext
 
 HEADER = _struct.Struct("=6H")  # which descriptors are a terminal, nothing, the terminal's rows and columns and pixels
-MAX_REQUEST = 131072  # MAX_SPAWN of spawner.h
+MAX_REQUEST, MAX_WORDS = 131072, 65536  # MAX_SPAWN and MAX_WORDS of spawner.h
 
 
 @frozen
@@ -49,11 +49,13 @@ class ExecRequest:
 
 
 def parse_request(data: bytes) -> ExecRequest:
-    """ValueError: *data* is no request."""
+    """ValueError: *data* is not a request."""
     if len(data) <= HEADER.size or not data.endswith(b"\0"):
         raise ValueError("the request is not whole")
     folder, variable, *words = [os.fsdecode(text) for text in data[HEADER.size : -1].split(b"\0")]
     terminal = HEADER.unpack_from(data)[0]
+    if len(words) + 2 > MAX_WORDS:
+        raise ValueError("the request has too many words")
     if not words or not words[0] or terminal > 7 or (variable and not variable.startswith("TERM=")):
         raise ValueError("the request has no command, or asks for what is not known")
     return ExecRequest(terminal, folder, variable, words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -159,3 +160,37 @@ def test_connections_without_end_cost_no_memory(netsandbox: Any) -> None:
         running.process.stdin.flush()
     assert running.wait(20) == 0
     assert sizes[2] - sizes[0] < 2000, sizes  # of the four thousand that were made since
+
+
+FILLING = """
+import os, signal, socket, sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+parent = os.getpid()
+if os.fork() == 0:
+    os.setsid()
+    held = []
+    try:
+        while True:
+            held.append(socket.socket())
+    except OSError as error:
+        print(error.errno, len(held) > 50, held[0].connect_ex(("127.0.0.1", 1)), flush=True)
+    os.kill(parent, signal.SIGTERM)
+    time.sleep(600)
+time.sleep(600)
+"""
+
+
+@pytest.mark.attack(195, 204)
+def test_a_session_that_uses_up_the_brokers_descriptors_ends_with_its_command(netsandbox: Any, leftovers: Any) -> None:
+    """Its open sockets still work then: one is refused by its own localhost, not by the broker that forgot it."""
+    running = netsandbox.spawn("run", "--", netsandbox.python, "-c", FILLING, stdin=subprocess.PIPE)
+    running.read_until(b"ready\n")
+    watch = leftovers.watch(running)
+    limit = ["prlimit", "--pid", str(helper(watch.family, BROKER).pid), "--nofile=200:200"]
+    assert netsandbox.home().plainly(limit).returncode == 0
+    running.process.stdin.write(b"\n")
+    running.process.stdin.flush()
+    assert running.read_until(b"\n").split() == [b"%d" % errno.EMFILE, b"True", b"%d" % errno.ECONNREFUSED]
+    assert running.wait(20) == -signal.SIGTERM
+    watch.assert_gone()

@@ -197,7 +197,7 @@ def test_a_supervisor_that_is_killed_takes_the_second_command_along(netsandbox: 
         (("shop",), "exec needs a NAME and a command"),
         (("shop", "--", ""), "exec needs a NAME and a command"),
         (("shop", "--cwd", "/no/such/folder", "--", "true"), "--cwd: No such file or directory"),
-        (("shop", "--", "true", "x" * 70_000, "x" * 70_000), "too long for exec"),
+        (("shop", "--", "true", "x" * 70_000, "x" * 70_000), "too long arguments for exec"),
     ],
 )
 def test_bad_input_is_one_clear_line(netsandbox: Any, session: Start, words: tuple[str, ...], text: str) -> None:
@@ -290,3 +290,12 @@ def test_a_command_that_kills_the_spawner_only_ends_exec(netsandbox: Any, sessio
     refused = netsandbox("exec", "shop", "--", "true")
     assert (refused.returncode, "is gone" in refused.stderr) == (1, True)
     assert running.process.poll() is None
+
+
+@pytest.mark.backend("namespaces", "broker")
+def test_a_request_of_too_many_words_is_an_error_and_nothing_else(netsandbox: Any, session: Start) -> None:
+    session()
+    for count in (66_000, 125_000):
+        refused = netsandbox("exec", "shop", "--", "true", *[""] * count)
+        assert (refused.returncode, "too many" in refused.stderr) == (1, True), refused.stderr[-300:]
+    assert netsandbox("exec", "shop", "--", "echo", "ok", "").stdout == "ok \n"

@@ -78,11 +78,12 @@ SYSTEM_V = {
     "msgctl": (71, 187),
     "semtimedop": (220, 192),
 }
-NAMED_QUEUES = {"mq_open": (240, 180), "mq_unlink": (241, 181)}
+# Landlock knows neither: named queues are the host's, and fanotify reports what happens to files that are closed.
+ABSENT = {"mq_open": (240, 180), "mq_unlink": (241, 181), "fanotify_init": (300, 262)}
 CUTTING = {"truncate": (76, 45), "openat2": (437, 437)}
 O_ACCMODE, O_TRUNC = 0o3, 0o1000
 TRAPPED = ("recvmsg", "recvmmsg", "getsockname", "getpeername")
-BY_ARGUMENTS = ("sendmsg", "sendmmsg", "sendto", "recvfrom", "setsockopt", "getsockopt", "prctl", "prlimit64")
+BY_ARGUMENTS = ("sendmsg", "sendmmsg", "sendto", "recvfrom", "setsockopt", "getsockopt", "prctl", "prlimit64", "fcntl")
 SCHEDULES = ("sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr")
 SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
 
@@ -104,9 +105,9 @@ def build(
     truncation: bool = False,
     refused: Mapping[int, int] = {},
 ) -> bytes:
-    """One filter. With *signals* it traps those too, and who gets the signals of a descriptor. With *truncation* it
-    refuses to cut a file by its path, and to open one for reading and cut it: Landlock would not. *refused*: as
-    `seccomp.build` takes them."""
+    """One filter. It traps who gets the signals of a descriptor, and with *signals* other signals too. With
+    *truncation* it refuses to cut a file by its path, and to open one for reading and cut it: Landlock would not.
+    *refused*: as `seccomp.build` takes them."""
     column = 0 if machine == "x86_64" else 1
     numbers = {name: both[column] for name, both in NUMBERS.items()}
     calls = abi.calls
@@ -116,10 +117,10 @@ def build(
     steps += [("equal", number, f"flags-{flags}" if flags else "perm", None) for number, flags in refused.items()]
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
     steps += [("equal", calls[name], "notify", None) for name in ("socket", "connect", "bind", "listen")]
-    steps += [("equal", both[column], "nosys", None) for both in NAMED_QUEUES.values()]
+    steps += [("equal", both[column], "nosys", None) for both in ABSENT.values()]
     steps += [("equal", both[column], "notify", None) for both in SYSTEM_V.values()]
     steps += [("equal", numbers[name], "notify", None) for name in (*TRAPPED, *(SIGNALS if signals else ()))]
-    steps += [("equal", numbers[name], name, None) for name in (*BY_ARGUMENTS, *(["fcntl"] if signals else ()))]
+    steps += [("equal", numbers[name], name, None) for name in BY_ARGUMENTS]
     steps += [("equal", numbers[name], "others", None) for name in SCHEDULES]
     if truncation:
         cuts = {name: both[column] for name, both in CUTTING.items()}
@@ -129,8 +130,8 @@ def build(
     steps += [("equal", calls[name], name, None) for name in checked]
     steps.append(("return", ALLOW))
     steps += _messages() + _options() + _prctl() + _others()
-    steps += seccomp.pair_steps() + (_owners() if signals else [])
-    steps += seccomp.process_steps(_priorities(), OWNERS if signals else ())
+    steps += seccomp.pair_steps() + _owners()
+    steps += seccomp.process_steps(_priorities(), OWNERS)
     for name in abi.opens if truncation else ():
         steps += _open(name)
     for flags in filter(None, refused.values()):

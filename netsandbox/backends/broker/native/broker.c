@@ -238,6 +238,7 @@ static noreturn void broker(char **command, const sigset_t *mask)
         || prctl(PR_SET_DUMPABLE, 0) < 0)
         fail("hardening the broker");
     take_descriptors();
+    keep_spare_descriptors();
     set_up();
     channel_number('P', (int)getpid());
     sockets_begin();

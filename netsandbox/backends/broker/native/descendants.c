@@ -13,6 +13,8 @@
 
 #define MAX_PROCESSES 65536
 #define QUICK_ROUNDS 200  /* then all processes are looked at */
+#define BLIND_ROUNDS 300  /* without a list of processes */
+#define SPARE 4           /* two folders and two files may be open at a time */
 #define PATIENT_ROUNDS 250 /* then something forks as fast as we kill, and is stopped first */
 
 struct process {
@@ -113,14 +115,35 @@ int is_descendant(pid_t pid)
     return 0;
 }
 
-static void signal_all(int number)
+/* 0 if nobody is known. */
+static int signal_all(int number)
 {
     size_t count;
     pid_t *below = descendants(&count);
+    int is_known = below != NULL;
 
-    for (size_t each = 0; below != NULL && each < count; each++)
+    for (size_t each = 0; is_known && each < count; each++)
         kill(below[each], number);
     free(below);
+    return is_known;
+}
+
+/* A session can make us use up all descriptors, and its processes cannot be listed without one. */
+static int spare[SPARE] = { -1, -1, -1, -1 };
+
+void keep_spare_descriptors(void)
+{
+    for (size_t number = 0; number < SPARE; number++)
+        spare[number] = open("/", O_PATH | O_CLOEXEC);
+}
+
+static void use_spare_descriptors(void)
+{
+    for (size_t number = 0; number < SPARE; number++) {
+        if (spare[number] >= 0)
+            close(spare[number]);
+        spare[number] = -1;
+    }
 }
 
 /* Kills the children that the kernel lists for each of our threads, which is much faster than a look at all processes.
@@ -154,7 +177,9 @@ void kill_descendants(pid_t kept, int *status)
 {
     const struct timespec moment = { .tv_nsec = 50000 };
     const struct timespec longer = { .tv_nsec = 1000000 };
+    int blind = 0;
 
+    use_spare_descriptors();
     for (int round = 0;; round++) {
         int its;
         pid_t ended = waitpid(-1, &its, WNOHANG);
@@ -172,7 +197,9 @@ void kill_descendants(pid_t kept, int *status)
         }
         if (round > PATIENT_ROUNDS)
             signal_all(SIGSTOP);
-        signal_all(SIGKILL);
+        blind = signal_all(SIGKILL) ? 0 : blind + 1;
+        if (blind > BLIND_ROUNDS)
+            _exit(1); /* the keeper sees that, and has descriptors of its own */
         nanosleep(&longer, NULL);
     }
 }

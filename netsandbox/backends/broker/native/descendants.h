@@ -12,6 +12,9 @@ pid_t *descendants(size_t *count);
 
 int is_descendant(pid_t pid);
 
+/* Keeps some descriptors for kill_descendants. */
+void keep_spare_descriptors(void);
+
 /* Kills and reaps every process below this one, until there is none; *status* gets the wait status of *kept* if it is met.
  * Processes that fork as fast as they are killed are stopped first. */
 void kill_descendants(pid_t kept, int *status);

@@ -252,7 +252,7 @@ static int compare(const void *one, const void *other)
     return first < second ? -1 : first > second;
 }
 
-/* The inodes of all sockets that processes below this one have. */
+/* The inodes of all sockets that processes below this one have. NULL if they are not all known: then none is unused. */
 static ino_t *open_sockets(size_t *found_count)
 {
     size_t room = 256;
@@ -261,7 +261,11 @@ static ino_t *open_sockets(size_t *found_count)
     pid_t *below = descendants(&processes);
 
     *found_count = 0;
-    for (size_t number = 0; found != NULL && below != NULL && number < processes; number++) {
+    if (below == NULL) {
+        free(found);
+        return NULL;
+    }
+    for (size_t number = 0; found != NULL && number < processes; number++) {
         char path[64];
         DIR *descriptors;
         struct dirent *each;
@@ -274,10 +278,10 @@ static ino_t *open_sockets(size_t *found_count)
             if (errno == EACCES || errno == EPERM)
                 continue; /* the binder, the spawner, or a program that cannot be read: its calls are refused */
             free(found);
-            found = NULL; /* nothing is known to be unused */
+            found = NULL;
             break;
         }
-        while ((each = readdir(descriptors)) != NULL) {
+        while (found != NULL && (each = readdir(descriptors)) != NULL) {
             char link[64];
             unsigned long inode;
             ssize_t length = readlinkat(dirfd(descriptors), each->d_name, link, sizeof link - 1);
@@ -289,11 +293,12 @@ static ino_t *open_sockets(size_t *found_count)
                 ino_t *more = realloc(found, 2 * room * sizeof *found);
 
                 if (more == NULL)
-                    break;
+                    free(found);
                 found = more;
                 room *= 2;
             }
-            found[(*found_count)++] = (ino_t)inode;
+            if (found != NULL)
+                found[(*found_count)++] = (ino_t)inode;
         }
         closedir(descriptors);
     }

@@ -30,7 +30,7 @@ static struct {
 static size_t spawned_count;
 static size_t most; /* at the same time: each keeps the descriptor of its client */
 static char request[MAX_SPAWN];
-static char *words[MAX_SPAWN / 2];
+static char *words[MAX_WORDS + 1];
 
 void execute(char **program, const sigset_t *mask)
 {
@@ -86,6 +86,8 @@ static int split(size_t length)
     if (length <= at || request[length - 1] != '\0')
         return 0;
     while (at < length) {
+        if (count == MAX_WORDS)
+            return 0;
         words[count++] = request + at;
         at += strlen(request + at) + 1;
     }

@@ -23,6 +23,7 @@
 #include <sys/ioctl.h>
 
 #define MAX_SPAWN 131072 /* bytes of a request */
+#define MAX_WORDS 65536  /* the folder, a variable, the command and its arguments */
 #define MAX_SPAWNED 64   /* commands at the same time */
 
 struct spawn_request {
