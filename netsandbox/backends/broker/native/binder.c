@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bound_file.h"
 #include "channel.h"
 #include "trap_pool.h"
 
@@ -79,15 +80,21 @@ static void await_tick(struct timespec *now)
     } while (now->tv_sec == first.tv_sec && now->tv_nsec == first.tv_nsec);
 }
 
-/* The file is the one that was made just now, and not another that was moved to its name: it is newer than the call. */
-static int is_new(int file, const struct timespec *before)
+/* The file is the one that was made just now, and not another that was moved to its name: it is newer than the call, and
+ * the kernel says that it is the socket's. Some file systems have no such time, some kernels do not say it, and some file
+ * systems show another device than the kernel has; without either proof it is refused. */
+static int is_new(int file, int socket, const struct timespec *before)
 {
+    struct bound_file bound;
     struct statx found;
+    int is_known = find_bound_file(socket, &bound);
 
-    if (statx(file, "", AT_EMPTY_PATH, STATX_BTIME | STATX_TYPE | STATX_NLINK, &found) < 0 || !S_ISSOCK(found.stx_mode))
+    if (statx(file, "", AT_EMPTY_PATH, STATX_BTIME | STATX_TYPE | STATX_INO, &found) < 0 || !S_ISSOCK(found.stx_mode))
+        return 0;
+    if (is_known && (uint32_t)found.stx_ino != bound.inode)
         return 0;
     if (!(found.stx_mask & STATX_BTIME))
-        return found.stx_nlink == 1;
+        return is_known && bound.device == (found.stx_dev_major << 20 | found.stx_dev_minor);
     return found.stx_btime.tv_sec > before->tv_sec
         || (found.stx_btime.tv_sec == before->tv_sec && (long)found.stx_btime.tv_nsec >= before->tv_nsec);
 }
@@ -123,7 +130,7 @@ static int bind_here(const struct bind_request *request, int socket, int cwd, st
         return errno;
     memcpy(path, request->address.local.sun_path, request->length - offsetof(struct sockaddr_un, sun_path));
     into->served = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    return into->served >= 0 && is_new(into->served, &before) ? hide(path, into) : EACCES;
+    return into->served >= 0 && is_new(into->served, socket, &before) ? hide(path, into) : EACCES;
 }
 
 static void close_both(struct bound *bound)
