@@ -83,6 +83,18 @@ def run(
     )
 
 
+def test_a_folder_as_standard_input_is_one_clear_line(launchers: dict[str, Path], tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        done = subprocess.run(
+            [launchers["editable"], "ps"], stdin=folder, capture_output=True, text=True, check=False, timeout=60
+        )
+    finally:
+        os.close(folder)
+    line = "netsandbox: standard input is a directory; redirect it, for instance from /dev/null\n"
+    assert (done.returncode, done.stderr) == (1, line)
+
+
 def test_a_wheel_carries_programs_as_programs_and_what_man_and_editors_read(wheel: Path, sources: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         programs = {entry.filename for entry in archive.infolist() if entry.external_attr >> 16 & 0o111}

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
@@ -114,6 +115,11 @@ static _Noreturn void fail(const char *what, const char *path)
 int main(int argc, char **argv)
 {
     static char programs[PATH_MAX], prefix[PATH_MAX], interpreter[PATH_MAX], main_file[PATH_MAX];
+    struct stat input;
+    if (fstat(0, &input) == 0 && S_ISDIR(input.st_mode)) { /* the interpreter would end with an error of its own */
+        fputs("netsandbox: standard input is a directory; redirect it, for instance from /dev/null\n", stderr);
+        return 1;
+    }
     if (!own_path(programs) || !cut_last_part(programs))
         fail("cannot find its own file;", "is /proc mounted?");
     strcpy(prefix, programs);

@@ -1,4 +1,4 @@
-"""The file that a Unix socket is bound to, as the kernel has it (native/bound_file.c). No other file is taken for it."""
+"""The file that a Unix socket is bound to, as the kernel has it (native/bound_file.c). No other is taken for it."""
 
 from __future__ import annotations
 
