@@ -162,9 +162,8 @@ if TYPE_CHECKING:  # a launch does not pay for these
         """One session of one backend. `pid` is the command's or that of its first process; 0 until it exists."""
 
         name: str
-        serves_first: (
-            bool  # whether everything is served before the command starts, since nothing can be imported later
-        )
+        # Whether everything is served before the command starts, since nothing can be imported later.
+        serves_first: bool
         needed_modules: tuple[str, ...]  # its modules that are imported after `start`, if imports are still possible
 
         @property

@@ -33,20 +33,8 @@ from netsandbox.text import did_you_mean, shell_quoted, single_line
 
 ACTIONS = ("tail", "show", "summary", "verify")
 EVENTS = (
-    *(
-        "session.start",
-        "session.exec",
-        "session.end",
-        "dns",
-        "egress",
-        "egress.end",
-        "http",
-        "http.end",
-        "approval",
-        "udp",
-        "socket",
-    ),
-    *("bind", "listen", "publish", "ingress"),
+    *("session.start", "session.exec", "session.end", "dns", "egress", "egress.end", "http", "http.end", "approval"),
+    *("udp", "socket", "bind", "listen", "publish", "ingress"),
     *("rewrite", "file", "exec", "seatbelt", "policy", FOLD, "audit.rotate", "audit.seal"),
 )
 OPTIONS = (

@@ -38,6 +38,11 @@ class GateRecords:
         self._mode_origin = policy.mode_origin
         self._records_query = policy.inspection is not None and policy.inspection.records_query
 
+    def _program(self, source: tuple[str, int]) -> dict[str, object]:
+        """The fields of the process behind a connection. The log leaves out what is None."""
+        pid, exe = self._attribute(source) or (None, None)
+        return {"pid": pid, "exe": exe}
+
     # Connections.
 
     def lookup(self, attempt: Attempt, host: str, decided: Verdict) -> bool:
@@ -49,7 +54,6 @@ class GateRecords:
     def dialling(self, grant: Grant, address: str) -> bool:
         decided = grant.verdict
         assert decided is not None  # the gate made the grant
-        pid, exe = self._attribute(grant.attempt.source) or (None, None)
         return self._log.write(
             "egress",
             verdict="allow",
@@ -59,14 +63,12 @@ class GateRecords:
             host=grant.host,
             port=grant.port,
             address=address,
-            pid=pid,
-            exe=exe,
-            **_connection(grant),
+            **self._program(grant.attempt.source),
+            connection=grant.inspection,
         )
 
     def request(self, grant: Grant, number: int, decided: Verdict, request: HttpRequest, hint: str | None) -> bool:
         """Record the verdict on a request."""
-        pid, exe = self._attribute(grant.attempt.source) or (None, None)
         return self._log.write(
             "http",
             verdict="allow" if decided.allowed else "deny",
@@ -75,8 +77,7 @@ class GateRecords:
             door=grant.attempt.door,
             host=grant.host,
             port=grant.port,
-            pid=pid,
-            exe=exe,
+            **self._program(grant.attempt.source),
             connection=grant.inspection,
             request=number,
             scheme=request.scheme,
@@ -122,11 +123,10 @@ class GateRecords:
             bytes_down=down,
             ms=milliseconds,
             outcome=outcome,
-            **_connection(grant),
+            connection=grant.inspection,
         )
 
     def refused(self, attempt: Attempt, decided: Verdict, detail: str | None) -> None:
-        pid, exe = self._attribute(attempt.source) or (None, None)
         self._log.write(
             "egress",
             verdict="deny",
@@ -136,15 +136,14 @@ class GateRecords:
             host=decided.host,
             port=attempt.port,
             address=decided.address or attempt.address,
-            pid=pid,
-            exe=exe,
+            **self._program(attempt.source),
             hint=flag_for(decided, self._ports),
             detail=detail,
         )
 
     def rejected(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
-        pid, exe = self._attribute(source) or (None, None)
-        self._log.write("egress", verdict="deny", reason=reason, door=door, detail=detail, pid=pid, exe=exe)
+        program = self._program(source)
+        self._log.write("egress", verdict="deny", reason=reason, door=door, detail=detail, **program)
 
     def fault(self, error: Exception) -> None:
         """Record an error of ours that caused a refusal."""
@@ -186,7 +185,6 @@ class GateRecords:
 
     def datagrams(self, destination: tuple[str, int], count: int, size: int) -> bool:
         address, port = destination
-        extra: dict[str, object] = {"count": count} if count > 1 else {}
         return self._log.write(
             "udp",
             verdict="deny",
@@ -196,10 +194,5 @@ class GateRecords:
             port=port,
             address=address,
             bytes_up=size,
-            **extra,
+            count=count if count > 1 else None,
         )
-
-
-def _connection(grant: Grant) -> dict[str, object]:
-    """The number that joins the records of an inspected connection."""
-    return {} if grant.inspection is None else {"connection": grant.inspection}

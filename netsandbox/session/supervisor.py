@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.contract import Dial
     from netsandbox_portmap.session_dial import PortRequest
 
-    from netsandbox.backends.contract import Backend, DoorSockets, Serving, SessionContext
+    from netsandbox.backends.contract import Backend, DoorSockets, Localhost, Serving, SessionContext
     from netsandbox.session.approvals.inbox import Inbox
     from netsandbox.session.control import Control
     from netsandbox.session.doors import Doors
@@ -115,6 +115,10 @@ class Supervisor:
         found = None if self._doors is None else self._doors.gate.budgets
         return None if found is None else found.used()
 
+    @property
+    def _localhost(self) -> Localhost | None:
+        return self._serving.localhost if self._serving is not None else None
+
     # The end of the command
 
     def _on_end(self, status: int | None) -> None:
@@ -130,7 +134,7 @@ class Supervisor:
         A few more rounds of the loop handle the queue: one opens the doors, one accepts, one reads. While bytes still
         flow to a client of the host, there is more time: without us, the kernel would deliver them after the exit.
         """
-        localhost = self._serving.localhost if self._serving is not None else None
+        localhost = self._localhost
         now, so_far = self._loop.now(), localhost.moved if localhost is not None else 0
         if so_far != moved:
             until = min(now + LINGER_SECONDS, self._last_moment)
@@ -231,7 +235,7 @@ class Supervisor:
         return Inbox(self._log, wait, clock=loop.now, later=loop.call_later, notify=notify)
 
     def _status(self) -> dict[str, object]:
-        localhost = self._serving.localhost if self._serving is not None else None
+        localhost = self._localhost
         return {
             **self._facts,
             "name": self._backend.reservation.name,
@@ -247,7 +251,7 @@ class Supervisor:
     def _offer(self, request: PortRequest, give: Give) -> Dial | None:
         from netsandbox.session.offered_port import offer
 
-        localhost = self._serving.localhost if self._serving is not None else None
+        localhost = self._localhost
         return offer(request, self._backend.reservation, localhost, self._log, give)
 
     def _stop(self) -> None:
@@ -262,7 +266,7 @@ class Supervisor:
         return ExecRequests(self._backend, self._context).handle(passed, pid, uid)
 
     def _flows(self) -> int:
-        localhost = self._serving.localhost if self._serving is not None else None
+        localhost = self._localhost
         doors = self._doors.flows if self._doors is not None else 0
         return doors + (localhost.flows if localhost is not None else 0)
 
