@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
     request = ExecRequest(standard.terminal, parsed.values.get("cwd", ""), variable, words)
     hold_signals()
     try:
-        command = SecondCommand(status["session"], request.packed(standard.size()), standard.passed)
+        command = SecondCommand(status["session"], request.packed(standard.size()), standard.passed, request.folder)
         failed, ended = Relay(command, standard).run()
     except SessionEndedError:
         notice(f"session {printable(status['name'])} ended")

@@ -32,11 +32,13 @@ class Message:
 
 
 class SecondCommand:
-    """A command that a session starts, from the request to its end. `socket` becomes readable with each message."""
+    """A command that a session starts, from the request to its end. `socket` becomes readable with each message.
+    *folder* is that of the request, for an error about it."""
 
-    def __init__(self, session: str, request: bytes, standard: list[int]) -> None:
+    def __init__(self, session: str, request: bytes, standard: list[int], folder: str = "") -> None:
         if len(request) > MAX_REQUEST or request.count(0, HEADER.size) > MAX_WORDS:
             raise NetsandboxError("the command has too many or too long arguments for exec; put them into a script")
+        self._folder = folder
         self.socket, far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         try:
             send_descriptors(self.socket, request, standard)
@@ -69,7 +71,8 @@ class SecondCommand:
     def raise_failure(self, message: Message) -> None:
         """For a message that says why the command could not be started."""
         if message.kind == "C":
-            raise CommandError(f"--cwd: {os.strerror(message.number)}; name a folder that the session sees", 126)
+            why = os.strerror(message.number)
+            raise CommandError(f"--cwd {self._folder}: {why}; name a folder that the session sees", 126)
         if message.kind == "E":
             why = os.strerror(message.number)
             raise HostError(f"the session cannot start one more command: {why}; end one, or raise its --limit")

@@ -52,8 +52,8 @@ def message(kind: bytes, number: int) -> bytes:
     return kind + number.to_bytes(4, sys.byteorder)
 
 
-def started(session: Spawning, null: int) -> SecondCommand:
-    command = SecondCommand(session.id, b"request", [null] * 3)
+def started(session: Spawning, null: int, folder: str = "") -> SecondCommand:
+    command = SecondCommand(session.id, b"request", [null] * 3, folder)
     assert session.far.recv(100) == b"request"
     return command
 
@@ -95,12 +95,12 @@ def test_a_session_that_ends_before_the_start_is_told_apart(session: Spawning, n
 
 @pytest.mark.parametrize(
     ("kind", "number", "status", "text"),
-    [(b"C", 2, 126, "--cwd: No such file"), (b"E", 11, 1, "cannot start one more command")],
+    [(b"C", 2, 126, "--cwd /nope: No such file or directory; "), (b"E", 11, 1, "cannot start one more command")],
 )
 def test_why_it_was_not_started_is_said(
     session: Spawning, null: int, kind: bytes, number: int, status: int, text: str
 ) -> None:
-    command = started(session, null)
+    command = started(session, null, "/nope")
     session.far.send(message(kind, number))
     with pytest.raises(NetsandboxError, match=text) as caught:
         command.wait_started()
