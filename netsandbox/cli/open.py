@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.session_table import first_entries, port_entries
+from netsandbox.cli.session_table import first_entries, port_entries, unpublished
 from netsandbox.cli.terminal import notice, print_text
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.runtime.option_parser import FLAG, SESSIONS, Option, parse
@@ -83,7 +83,8 @@ def choose(sessions: list[Status], name: str | None, port: int | None) -> Status
         raise UsageError(f"several sessions have servers; choose one: {_listed(there if port is None else found)}")
     if there:
         raise NetsandboxError(f"port {port} is not published; choose one: {_listed(there)}")
-    raise NetsandboxError("no port is published yet; start a server in the session, then see `netsandbox ports`")
+    otherwise = "no port is published yet; start a server in the session, then see `netsandbox ports`"
+    raise NetsandboxError(unpublished(meant) or otherwise)
 
 
 def _listed(entries: list[Status]) -> str:

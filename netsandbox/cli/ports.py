@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.session_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows
+from netsandbox.cli.session_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows, unpublished
 from netsandbox.cli.terminal import notice, print_text, terminal_width
 from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import FLAG, SESSIONS, Option, parse
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     else:
         print_text("\n".join(_lines(entries)))
     if not entries and not as_json:
-        notice(_nothing_published() if sessions else nothing_runs())
+        notice(_nothing_published(sessions) if sessions else nothing_runs())
     return 0
 
 
@@ -64,8 +64,8 @@ def _entries(session: str | None) -> list[Status]:
     return port_entries([status for status in live_sessions() if session in (None, status["session"])])
 
 
-def _nothing_published() -> str:
-    return "no port is published yet; a server that listens in the session appears here"
+def _nothing_published(sessions: list[Status]) -> str:
+    return unpublished(sessions) or "no port is published yet; a server that listens in the session appears here"
 
 
 def _lines(entries: Any) -> list[str]:

@@ -54,6 +54,16 @@ def port_entries(sessions: list[Status]) -> list[Status]:
     ]
 
 
+def unpublished(sessions: list[Status]) -> str | None:
+    """Why no server of *sessions* is ever published; None if one can be. Older versions do not report it."""
+    if not sessions or any(status.get("publishes") is not False for status in sessions):
+        return None
+    name = printable(sessions[0]["name"])
+    if len(sessions) > 1:
+        return "these sessions were started with --no-publish, so no port is published; start one without it"
+    return f"session {name} was started with --no-publish, so no port is published; start it again without that option"
+
+
 def first_entries(sessions: list[Status]) -> list[Status]:
     """Of each session the port that NAME.localhost leads to: a session lists the one that was published first first."""
     return [_entry(status, status["ports"][0]) for status in sessions if status["ports"]]

@@ -342,6 +342,7 @@ class Session:
             "engine": held.settings.engine,
             "window": None if window is None else {"base": window.base, "count": window.count},
             "device": None if window is None else window.device,
+            "publishes": held.settings.publishes,
             "audit_log": self.log.path,
             "ask": self.settings.ask,
             "ask_files": self.settings.ask_files,

@@ -79,6 +79,21 @@ def test_nothing_to_open_says_what_to_do() -> None:
     assert refused.value.status == 1
 
 
+def test_a_session_that_publishes_nothing_says_so() -> None:
+    closed: dict[str, object] = {"name": "shop", "ports": [], "publishes": False}
+    with sessions(closed):
+        for words in ([], ["shop"], ["shop", "3000"]):
+            with pytest.raises(NetsandboxError, match="session shop was started with --no-publish, so no port is"):
+                dispatch(["open", *words])
+    with sessions(closed, {"name": "blog", "ports": []}):
+        with pytest.raises(NetsandboxError, match="no port is published yet"):
+            dispatch(["open"])
+        with pytest.raises(NetsandboxError, match="session shop was started with --no-publish"):
+            dispatch(["open", "shop"])
+    with sessions(closed, {**closed, "name": "blog"}), pytest.raises(NetsandboxError, match="these sessions were"):
+        dispatch(["open"])
+
+
 @pytest.mark.parametrize("words", [["shop", "x"], ["shop", "0"], ["65536"], ["9" * 5000], ["a", "1", "2"], ["3", "a"]])
 def test_a_port_is_a_port(words: list[str]) -> None:
     with pytest.raises(UsageError):

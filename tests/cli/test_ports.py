@@ -75,6 +75,15 @@ def test_nothing_published_says_what_to_do_next(capsys: pytest.CaptureFixture[st
         assert capsys.readouterr() == ("[]\n", "")
 
 
+def test_a_session_that_publishes_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with sessions({"name": "shop", "ports": [], "publishes": False}):
+        assert dispatch(["ports", "shop"]) == 0
+    assert capsys.readouterr().err == (
+        "netsandbox: session shop was started with --no-publish, so no port is published; start it again without that"
+        " option\n"
+    )
+
+
 @pytest.mark.attack(172)
 def test_hostile_text_reaches_the_terminal_tamely(capsys: pytest.CaptureFixture[str]) -> None:
     with sessions({"name": "\x1b[2J", "ports": [port(url="\x07\n", exe="/a/\x1b]0;", host_address="\r")]}):

@@ -57,6 +57,7 @@ def status_of(session: str, **changes: object) -> dict[str, object]:
         "engine": "kernel",
         "window": {"base": 20000, "count": 100},
         "device": "127.78.32.1",
+        "publishes": True,
         "allowed": 7,
         "denied": 2,
         "flows": 1,
