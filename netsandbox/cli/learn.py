@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
         check_bound(file, "mode", ONLINE, "learn runs online")
     parsed.flags.add(ONLINE)  # whatever the files say about the mode
     settings = run.report_rules(settings_of(parsed, file), parsed.flags)
-    run.report_settings(parsed, settings)
+    settings = run.report_settings(parsed, settings)
     settings = run.with_secrets(parsed, file, settings)
     files = _present_files(settings, file, project.path)
     if files is not None:

@@ -129,7 +129,7 @@ def main(arguments: list[str]) -> int:
         from netsandbox.cli.dry_run import dry_run
 
         return dry_run(backend, parsed.command or (), policy_of(parsed, file), settings)
-    report_settings(parsed, settings)
+    settings = report_settings(parsed, settings)
     settings = with_secrets(parsed, file, settings)
     command, settings, title = _command(parsed, file, settings)
     hold_standard_descriptors()
@@ -307,13 +307,16 @@ def report_rules(settings: RunSettings, flags: set[str]) -> RunSettings:
     return copy_with(settings, files=found.rules)
 
 
-def report_settings(parsed: Parsed, settings: RunSettings) -> None:
-    """Print which variables, ports and sockets of options do not exist."""
+def report_settings(parsed: Parsed, settings: RunSettings) -> RunSettings:
+    """Print which variables, ports and sockets of options do not exist. Returns the settings with what was reported."""
     variables, ports, sockets = parsed.all("pass-env"), settings.localhost.connect_host, parsed.all("allow-unix-socket")
-    if (variables or ports or sockets) and "quiet" not in parsed.flags:
-        from netsandbox.cli.setting_notices import no_socket_lines, unheard_lines, unset_lines
+    if "quiet" in parsed.flags or not (variables or ports or sockets):
+        return settings
+    from netsandbox.cli.setting_notices import checked_doors, no_socket_lines, unheard_lines, unset_lines
 
-        _print([*unset_lines(variables), *unheard_lines(ports), *no_socket_lines(sockets)])
+    ports = checked_doors(ports)
+    _print([*unset_lines(variables), *unheard_lines(ports), *no_socket_lines(sockets)])
+    return copy_with(settings, localhost=copy_with(settings.localhost, connect_host=ports))
 
 
 def report_domains(policy: Policy, flags: set[str]) -> None:

@@ -6,10 +6,13 @@ from __future__ import annotations
 import os
 import stat
 
+from netsandbox_portmap.session_dial import HIDDEN, NOBODY, UNHEARD
+
 from netsandbox.backends.linux.socket_diag import host_listeners
 from netsandbox.cli.file_notices import file_view_lines
 from netsandbox.cli.notices import withheld_names
 from netsandbox.config.profiles.profile_files import is_profile_file
+from netsandbox.frozen import copy_with
 from netsandbox.paths import short
 from netsandbox.policy.decision import is_loopback_name
 from netsandbox.policy.variables import Patterns
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.localhost_settings import HostPort
 
     from netsandbox.policy.policy import DomainRule, Policy
+    from netsandbox.session.session_status import Status
     from netsandbox.settings import RunSettings
 
 MAX_LINES = 5
@@ -101,7 +105,8 @@ def unset_lines(patterns: Sequence[str]) -> list[str]:
 
 
 def unheard_lines(doors: Iterable[HostPort]) -> list[str]:
-    """The ports of --connect-host at which no server of this machine or of the other session listens yet."""
+    """The ports of --connect-host at which no server of this machine or of the other session listens yet. Those of
+    sessions are `checked_doors`."""
     if not IS_LINUX:
         return []
     doors = list(doors)
@@ -115,25 +120,40 @@ def unheard_lines(doors: Iterable[HostPort]) -> list[str]:
         f" command cannot listen there; for a server of the command use --publish {door.inside}"
         for door in doors
         if door.session is None and door.reached not in taken
-    ] + _session_lines([door for door in doors if door.session is not None])
+    ] + [_session_line(door) for door in doors if door.reported]
 
 
-def _session_lines(doors: Sequence[HostPort]) -> list[str]:
-    """The ports of other sessions that are not there yet."""
-    if not doors:
-        return []
+def checked_doors(doors: tuple[HostPort, ...]) -> tuple[HostPort, ...]:
+    """*doors*, each with the reason why the other session does not offer it yet. The notice when the command connects
+    is left out for that reason."""
+    if not IS_LINUX or all(door.session is None for door in doors):
+        return doors
     from netsandbox.session.sessions_client import live_sessions
 
-    ports = {status["name"]: {port["port"] for port in status["ports"]} for status in live_sessions()}
-    lines = []
-    for door in doors:
-        if door.session not in ports:
-            advice = f"start it with `netsandbox run --name {door.session}`"
-            lines.append(f"--connect-host {door}: no session is called {door.session} yet; {advice}")
-        elif door.reached not in ports[door.session]:
-            what = f"the session {door.session} publishes no port {door.reached} yet"
-            lines.append(f"--connect-host {door}: {what}; start its server there")
-    return lines
+    sessions = {status["name"]: status for status in live_sessions()}
+    return tuple(
+        door if door.session is None else copy_with(door, reported=_missing(door.reached, sessions.get(door.session)))
+        for door in doors
+    )
+
+
+def _missing(port: int, status: Status | None) -> str:
+    """Why the port of a session is not reached now; empty if it is."""
+    if status is None:
+        return NOBODY
+    if status.get("publishes") is False:
+        return HIDDEN
+    return "" if any(each["port"] == port for each in status["ports"]) else UNHEARD
+
+
+def _session_line(door: HostPort) -> str:
+    session, port = door.session, door.reached
+    texts = {
+        NOBODY: f"no session is called {session} yet; start it with `netsandbox run --name {session}`",
+        HIDDEN: f"the session {session} does not publish port {port}; start it with --publish {port}",
+        UNHEARD: f"the session {session} publishes no port {port} yet; start its server there",
+    }
+    return f"--connect-host {door}: {texts[door.reported]}"
 
 
 def no_socket_lines(paths: Iterable[str]) -> list[str]:

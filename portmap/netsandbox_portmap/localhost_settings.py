@@ -26,6 +26,7 @@ class HostPort:
     inside: int
     port: int | None = None  # at the other end; None: the same number
     session: str | None = None  # the name of another session; None: the host's localhost
+    reported: str = ""  # why the other session did not offer it before the start, as the user read (`session_dial`)
 
     @property
     def reached(self) -> int:

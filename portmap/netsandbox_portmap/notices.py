@@ -37,11 +37,14 @@ class Notices:
         self.write(text, about=crowded)
 
     def unheard(self, door: HostPort, why: str) -> None:
-        """The command connected to a port of --connect-host, and was not let through; *why* is of `session_dial`."""
+        """The command connected to a port of --connect-host, and was not let through; *why* is of `session_dial`. What
+        was reported before the start is not repeated."""
         port = door.reached
         if door.session is None:
             advice = f"start its server on this machine, or leave out --connect-host {door} for one of the command"
             self.write(f"nothing listens at port {port} of this machine's localhost; {advice}")
+            return
+        if why and why == door.reported:
             return
         texts = {
             "nobody": f"no session is called {door.session}; start it with `netsandbox run --name {door.session}`",

@@ -13,6 +13,7 @@ from netsandbox.backends.seatbelt.signing import Parts
 from netsandbox.cli import setting_notices
 from netsandbox.cli.setting_notices import (
     MAX_LINES,
+    checked_doors,
     contradiction_lines,
     localhost_lines,
     no_socket_lines,
@@ -106,12 +107,15 @@ def test_a_path_without_a_socket_is_named(tmp_path: Path) -> None:
 @pytest.mark.skipif(not IS_LINUX, reason="only sessions of Linux reach one another")
 def test_a_session_that_is_not_there_yet_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    (line,) = unheard_lines([HostPort(5432, session="db")])
+    (line,) = unheard_lines(checked_doors((HostPort(5432, session="db"),)))
     assert line == "--connect-host db:5432: no session is called db yet; start it with `netsandbox run --name db`"
     with sessions({"name": "db"}):
-        assert unheard_lines([HostPort(3000, session="db")]) == []
-        (line,) = unheard_lines([HostPort(1, 5432, session="db")])
+        assert unheard_lines(checked_doors((HostPort(3000, session="db"),))) == []
+        (line,) = unheard_lines(checked_doors((HostPort(1, 5432, session="db"),)))
     assert line == "--connect-host 1:db:5432: the session db publishes no port 5432 yet; start its server there"
+    with sessions({"name": "db", "ports": [], "publishes": False}):
+        (line,) = unheard_lines(checked_doors((HostPort(5432, session="db"),)))
+    assert line == "--connect-host db:5432: the session db does not publish port 5432; start it with --publish 5432"
 
 
 @pytest.mark.parametrize("why", ["", "there is no codesign"])

@@ -103,12 +103,16 @@ def test_a_session_may_start_later_and_start_again(netsandbox: Any) -> None:
         if says:
             assert netsandbox("stop", "db").returncode == 0
     assert caller.wait() == 0
-    first, then = caller.process.stderr.read().decode().splitlines()[:2]
-    assert first == (
+    (line,) = caller.process.stderr.read().decode().splitlines()  # not once more when the command connects
+    assert line == (
         "netsandbox: --connect-host db:5432: no session is called db yet; start it with `netsandbox run --name db`"
     )
-    assert then == (
-        "netsandbox: --connect-host db:5432: no session is called db; start it with `netsandbox run --name db`"
+
+
+def test_a_quiet_session_reads_of_a_missing_session_when_it_connects(netsandbox: Any) -> None:
+    run = dial(netsandbox, "-q", "--connect-host", "db:5432", at=[5432])
+    assert run.stderr == (
+        "netsandbox: --connect-host db:5432: no session is called db; start it with `netsandbox run --name db`\n"
     )
 
 

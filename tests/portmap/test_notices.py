@@ -6,7 +6,9 @@ import fcntl
 import os
 
 from netsandbox_portmap.bind_rule import rule_for
+from netsandbox_portmap.localhost_settings import HostPort
 from netsandbox_portmap.notices import MAX_ANNOUNCED, MAX_LINES, Notices
+from netsandbox_portmap.session_dial import NOBODY, UNHEARD
 from netsandbox_portmap.window import Window
 
 from tests.rig.pipe import Pipe
@@ -87,3 +89,12 @@ def test_a_gateway_port_that_is_taken_is_named_with_where_names_are_instead(pipe
         f"netsandbox: port 7878 is taken by another program, so names of this session are at port 20099; {advice}",
         f"netsandbox: port 7878 is taken by another program, so this session has no names; {advice}",
     ]
+
+
+def test_what_was_reported_before_the_start_is_not_repeated(pipe: Pipe) -> None:
+    notices = Notices(pipe.writing)
+    door = HostPort(5432, session="db", reported=NOBODY)
+    notices.unheard(door, NOBODY)
+    notices.unheard(door, UNHEARD)
+    (line,) = pipe.lines()
+    assert line.startswith("netsandbox: --connect-host db:5432: nothing listens at port 5432 in the session db; ")
