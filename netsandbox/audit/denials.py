@@ -3,6 +3,8 @@
 Rules kept here:
 1. Nothing blocks: a line that standard error does not take at once is dropped and counted, since a door waits for us.
 2. Each kind of denial is written the first time, the tenth, the hundredth, and so on; the number of kinds is bounded.
+   Files that programs try, such as logins for registries, are in the file only: whether the command needed one is known
+   at its end, and is reported there.
 3. Nothing is raised: after any failure here, the denial stands and the session continues.
 4. All text is escaped, since the command chose parts of it.
 """
@@ -14,6 +16,7 @@ import time
 
 from netsandbox.audit.log_file import DEBUG, open_file, refusal
 from netsandbox.audit.record_line import FILE_EVENTS
+from netsandbox.paths import home
 from netsandbox.runtime.inherited import write_notice
 from netsandbox.text import printable, printable_place
 
@@ -39,12 +42,13 @@ class DenialStream:
         self._times: dict[str, int] = {}
         self._left_out = 0
         self._full = False
+        self._home: str | None = None
         if file is not None:
             self._append(f"{HEADING.decode()} of the session {session}")
 
     def __call__(self, event: str, fields: Mapping[str, object]) -> None:
         try:
-            self._count(denial_text(event, fields), fields.get("count"))
+            self._count(denial_text(event, fields), fields.get("count"), is_tried=self._is_tried(event, fields))
         except Exception:  # the denial stands, with or without a line about it
             self._left_out += 1
 
@@ -56,7 +60,16 @@ class DenialStream:
             os.close(self._file)
             self._file = None
 
-    def _count(self, text: str, count: object) -> None:
+    def _is_tried(self, event: str, fields: Mapping[str, object]) -> bool:
+        if event not in FILE_EVENTS:
+            return False
+        from netsandbox.policy.habits import is_habit  # the log has loaded it
+
+        if self._home is None:
+            self._home = os.path.realpath(home())
+        return is_habit({**fields, "event": event}, self._home, succeeded=True)
+
+    def _count(self, text: str, count: object, *, is_tried: bool) -> None:
         if text not in self._times and len(self._times) >= MAX_KINDS:
             if not self._full:
                 self._full = True
@@ -65,12 +78,12 @@ class DenialStream:
         before = self._times.get(text, 0)
         now = self._times[text] = before + (count if type(count) is int and count > 0 else 1)
         if before == 0:
-            self._write(text)
+            self._write(text, to_file_only=is_tried)
         elif len(str(now)) > len(str(before)):  # ten times as often
-            self._write(f"{text} ({now} times)")
+            self._write(f"{text} ({now} times)", to_file_only=is_tried)
 
-    def _write(self, text: str) -> None:
-        if self._stderr is not None and not write_notice(self._stderr, text):
+    def _write(self, text: str, *, to_file_only: bool = False) -> None:
+        if self._stderr is not None and not to_file_only and not write_notice(self._stderr, text):
             self._left_out += 1
         if self._file is not None:
             self._append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}")

@@ -41,12 +41,20 @@ PROFILE = "the profile opens the doors and the window alone; see `netsandbox aud
 
 
 def outcome_lines(outcome: Outcome, command: Sequence[str], *, debug: bool = False) -> list[str]:
-    """What the command was refused, and what it left in its private home. With *debug*, hosts were printed before."""
+    """What the command was refused, and what it left in its private home. With *debug*, denials were printed before,
+    except for files that only a command which failed may have needed."""
+    files = _tried(outcome.denied_files) if debug else outcome.denied_files
     return [
         *(() if debug else denial_lines(outcome.denied, command)),
-        *file_denial_lines(outcome.denied_files, succeeded=did_well(outcome.returncode)),
+        *file_denial_lines(files, succeeded=did_well(outcome.returncode)),
         *kept_lines(outcome.kept),
     ]
+
+
+def _tried(denials: Iterable[FileDenial]) -> list[FileDenial]:
+    """The files that programs try and mostly do without, which `audit.denials` leaves to the end."""
+    own = os.path.realpath(home())
+    return [denial for denial in denials if is_quiet(denial.path, own, denial.operation, succeeded=True)]
 
 
 def withheld_names(settings: RunSettings) -> list[str]:

@@ -121,6 +121,8 @@ def main(arguments: list[str]) -> int:
         return print_help(USAGE, OPTIONS, GROUPS)
     if os.environ.get("NETSANDBOX_DEBUG", "0") not in ("", "0") and "quiet" not in parsed.flags:
         parsed.flags |= {"debug", "verbose"}
+    if "detach" in parsed.flags and "quiet" not in parsed.flags:
+        parsed.flags.add("debug")  # its end may be days away, and `logs` is read before
     backend = _backend(parsed.values.get("backend"), dry="dry-run" in parsed.flags)
     take_profiles(parsed, COMMAND)
     file = read_config(parsed)

@@ -125,13 +125,13 @@ class Session:
                 self._inspection.close(context.stderr)
             if self._backend is not None:
                 self._backend.close()
+            for stream in (self._denials, self._denial_file):
+                if stream is not None:
+                    stream.close()  # its last line belongs to the output of a detached session
             if command.detached is not None:
                 command.detached.close()
             if self._supervisor is not None and self._supervisor.control is not None:
                 self._supervisor.control.close()
-            for stream in (self._denials, self._denial_file):
-                if stream is not None:
-                    stream.close()
 
     def _run_first(self, names: tuple[str, ...], policy: Callable[[], Policy], context: SessionContext) -> int:
         """Run with the first backend that this machine can make. Each is really tried, and nothing has run before."""

@@ -35,6 +35,20 @@ def test_a_folded_record_counts_for_all_its_attempts(pipe: Pipe) -> None:
     assert pipe.lines()[1].endswith("(42 times)")
 
 
+def test_a_file_that_programs_only_try_is_left_to_the_end(
+    pipe: Pipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    own = os.path.realpath(tmp_path)
+    stream = DenialStream(pipe.writing, open_debug_log(str(tmp_path / "d")), "s")
+    for name in (".npmrc", "plan.md"):
+        stream("file", {"verdict": "deny", "reason": "not-shown", "operation": "read", "path": f"{own}/{name}"})
+    stream.close()
+    (line,) = pipe.lines()
+    assert line.startswith(f"netsandbox: denied reading {own}/plan.md (not-shown); ")
+    assert "/.npmrc" in (tmp_path / "d").read_text()
+
+
 def test_a_storm_of_kinds_ends_with_where_to_look(pipe: Pipe, tmp_path: Path) -> None:
     stream = DenialStream(None, open_debug_log(str(tmp_path / "d")), "s")
     for number in range(MAX_KINDS + 50):

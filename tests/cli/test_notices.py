@@ -18,10 +18,11 @@ from netsandbox.cli.notices import (
     file_denial_lines,
     ignored_lines,
     kept_lines,
+    outcome_lines,
     shell_word,
 )
 from netsandbox.paths import PACKAGE
-from netsandbox.session.launch import Denial, FileDenial
+from netsandbox.session.launch import Denial, FileDenial, Outcome
 
 
 def denial(host: str | None, port: int | None = 443, reason: str = "not-allowed", flag: str | None = "--x") -> Denial:
@@ -179,6 +180,18 @@ def test_a_login_that_a_successful_command_did_not_need_is_not_told(
         "denied reading ~/.npmrc, which package managers look for at each start; show it with --allow-read ~/.npmrc,"
         " which holds secrets"
     )
+
+
+def test_what_was_printed_when_it_happened_is_not_repeated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    files = tuple(FileDenial(f"{tmp_path}/{name}", "read", 1, "not-shown") for name in (".npmrc", "plan.md"))
+
+    def lines(status: int, *, debug: bool) -> str:
+        return "\n".join(outcome_lines(Outcome(status, "s", "log", (denial("a.test"),), files), ["npm"], debug=debug))
+
+    assert [word in lines(1, debug=False) for word in ("a.test", ".npmrc", "plan.md")] == [True, True, True]
+    assert [word in lines(1, debug=True) for word in ("a.test", ".npmrc", "plan.md")] == [False, True, False]
+    assert lines(0, debug=True) == ""
 
 
 def test_many_refused_files_and_bad_names_stay_few_plain_lines() -> None:

@@ -79,6 +79,27 @@ def test_it_survives_its_terminal_and_notices_are_in_its_output(netsandbox: Any)
     assert "netsandbox: denied denied.test:80" in shown
 
 
+CURL = "curl -s -o /dev/null -m 20 http://denied.test/"
+DENIED = "netsandbox: denied denied.test:80 (offline) to curl; allow it with --allow-domain denied.test\n"
+
+
+@pytest.mark.backend("namespaces", "broker")
+def test_denials_are_in_its_output_while_it_runs_and_not_again_at_the_end(netsandbox: Any) -> None:
+    script = f"{CURL}; touch /etc/made; while ! test -e go; do sleep 0.05; done; echo last"
+    netsandbox("run", "--detach", "--name", "shop", "--", "sh", "-c", script)
+    eventually(lambda: DENIED in netsandbox("logs", "shop").stdout)
+    (netsandbox.home().work / "go").touch()
+    shown = netsandbox("logs", "-f", "shop").stdout
+    assert "last\n" in shown
+    assert shown.count("netsandbox: denied denied.test") == 1
+    assert shown.count("netsandbox: denied writing /etc/made") <= 1  # the broker does not see it
+
+
+def test_a_quiet_session_in_the_background_prints_no_denials(netsandbox: Any) -> None:
+    netsandbox("run", "--detach", "-q", "--name", "shop", "--", *CURL.split())
+    assert "denied" not in netsandbox("logs", "-f", "shop").stdout
+
+
 @pytest.mark.backend("namespaces", "broker")
 def test_a_supervisor_that_dies_takes_the_command_along(netsandbox: Any) -> None:
     """INV-10."""
