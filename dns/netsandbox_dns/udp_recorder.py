@@ -42,9 +42,13 @@ class UdpRecorder:
         self._fd = sock.fileno()
         loop.watch(self._fd, IN, self._ready)
 
+    def flush(self) -> None:
+        """Write the counts that are in no record yet."""
+        self._folding.flush()
+
     def close(self) -> None:
         if self._fd >= 0:
-            self._folding.flush()
+            self.flush()
             self._loop.unwatch(self._fd)
             self._fd = -1
             self._sock.close()

@@ -156,6 +156,9 @@ if TYPE_CHECKING:  # a launch does not pay for these
         def awaits_records(self, status: int) -> bool:
             """Whether records may still arrive after a command that ended with *status*."""
 
+        def settle(self) -> None:
+            """Record what was counted or waits: a second command begins now, or has ended."""
+
         def close(self) -> None: ...
 
     class Backend(Protocol):

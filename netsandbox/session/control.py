@@ -5,9 +5,9 @@ Rules kept here:
    0600 in a 0700 folder, which is hidden from every session.
 2. A request is one line from a closed table, compared byte for byte, so there is no parser to attack (attack 185). In a
    session that asks, any other line goes to *handle_reply*, which accepts one spelling of an answer. A request for a
-   port of this session (`session_dial`) has one spelling too, and its reply carries a socket. Requests that come with
-   descriptors are in the table `handlers`; descriptors of any other request are closed. A request that is unknown, too
-   long or too slow gets an error or no reply, and its connection is closed; the session continues.
+   port of this session (`session_dial`) has one spelling too, and its reply carries a socket. Requests that may come
+   with descriptors are in the table `handlers`; descriptors of any other request are closed. A request that is unknown,
+   too long or too slow gets an error or no reply, and its connection is closed; the session continues.
 3. Everything is bounded: clients, bytes of a request, seconds for it, bytes of a reply.
 4. The socket gets its name only when it listens, so a client whose connection is refused may remove it as dead.
 """
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 STATUS, STOP = b'{"op":"status"}', b'{"op":"stop"}'
 EXEC = b'{"op":"exec"}'
+SETTLE = b'{"op":"settle"}'  # records of repeats are written now, not later
 DONE, UNKNOWN, INTERNAL = b'{"ok":true}\n', b'{"error":"unknown request"}\n', b'{"error":"internal"}\n'
 VERSION = 1  # of the reply format; clients accept no other
 MAX_REPLY = 1 << 20
@@ -73,7 +74,7 @@ class Control:
         self.stop = stop
         self.handle_reply = handle_reply
         self.offer: Offer | None = None  # hands out sockets that are connected to a port inside
-        self.handlers: dict[bytes, Handler] = {}  # of requests that come with descriptors
+        self.handlers: dict[bytes, Handler] = {}  # of requests that may come with descriptors
         self._clients: set[_Client] = set()
         self._closed = False
         self._folder, self._name = os.path.split(path)

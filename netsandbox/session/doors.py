@@ -61,6 +61,13 @@ class Doors:
         """The number of open connections."""
         return sum(door.flows for door in self._tcp)
 
+    def settle(self) -> None:
+        """Write what was counted and is in no record yet."""
+        self._services.resolver.flush()
+        for door in self._udp:
+            if isinstance(door, UdpRecorder):
+                door.flush()
+
     def close(self) -> None:
         """Close everything. Folded records and open connections get their final record."""
         for close in [door.close for door in self._tcp] + [door.close for door in self._udp]:

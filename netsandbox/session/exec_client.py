@@ -14,7 +14,7 @@ from netsandbox.errors import CommandError, HostError, NetsandboxError
 from netsandbox.frozen import frozen
 from netsandbox.paths import session_dir
 from netsandbox.runtime.control_socket import connect, is_trusted, receive_descriptors, send_descriptors
-from netsandbox.session.control import DONE, EXEC, MAX_REPLY
+from netsandbox.session.control import DONE, EXEC, MAX_REPLY, SETTLE
 from netsandbox.session.exec_requests import HEADER, MAX_REQUEST, MAX_WORDS
 
 PATIENCE = 10.0  # seconds for a session to answer, and to start the command
@@ -42,7 +42,7 @@ class SecondCommand:
         self.socket, far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         try:
             send_descriptors(self.socket, request, standard)
-            _check(_put(session, far.fileno()))
+            _check(_put(session, EXEC, [far.fileno()]))
         except BaseException:
             self.socket.close()
             raise
@@ -89,7 +89,15 @@ class SessionEndedError(Exception):
     """The session ended, and with it the command."""
 
 
-def _put(session: str, end: int) -> bytes:
+def settle(session: str) -> None:
+    """Let a session record what it only counted, or holds back for a moment. One that has ended has done it."""
+    try:
+        _put(session, SETTLE, [])
+    except (SessionEndedError, NetsandboxError, OSError):
+        pass
+
+
+def _put(session: str, request: bytes, descriptors: list[int]) -> bytes:
     """The session's reply."""
     try:
         control = connect(session_dir(session))
@@ -100,7 +108,7 @@ def _put(session: str, end: int) -> bytes:
     try:
         if not is_trusted(control):
             raise HostError("the session belongs to another user; exec is for your own sessions")
-        send_descriptors(control, EXEC + b"\n", [end])
+        send_descriptors(control, request + b"\n", descriptors)
         reply = b""
         while b"\n" not in reply and len(reply) <= MAX_REPLY:
             if not _is_readable(control, PATIENCE):

@@ -10,6 +10,7 @@ one by one while the command starts. For a backend with `serves_first`, everythi
 
 from __future__ import annotations
 
+import os
 from _signal import SIGCONT, SIGTERM
 from _socket import MSG_DONTWAIT, MSG_PEEK
 
@@ -205,13 +206,14 @@ class Supervisor:
         """Open the control socket. If that fails, the session runs, but `ps` and `stop` do not find it."""
         if self.control is not None:
             return
-        from netsandbox.session.control import EXEC, Control
+        from netsandbox.session.control import EXEC, SETTLE, Control
 
         approvals = self._inbox.handle_reply if self._inbox is not None else None
         try:
             self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop, approvals)
             self.control.offer = self._offer
             self.control.handlers[EXEC] = self._execute
+            self.control.handlers[SETTLE] = self._settle
         except HostError as error:
             self._failed(error)
 
@@ -263,7 +265,23 @@ class Supervisor:
     def _execute(self, passed: list[int], pid: int, uid: int) -> bytes:
         from netsandbox.session.exec_requests import ExecRequests
 
+        self._write_counts()  # what was refused before is in records before that of the command
         return ExecRequests(self._backend, self._context).handle(passed, pid, uid)
+
+    def _settle(self, passed: list[int], pid: int, uid: int) -> bytes:
+        """A second command has ended, and its client reads the log now."""
+        from netsandbox.session.control import DONE
+
+        for descriptor in passed:
+            os.close(descriptor)
+        self._write_counts()
+        return DONE
+
+    def _write_counts(self) -> None:
+        if self._serving is not None:
+            self._serving.settle()
+        if self._doors is not None:
+            self._doors.settle()
 
     def _flows(self) -> int:
         localhost = self._localhost

@@ -37,8 +37,8 @@ def test_every_datagram_is_in_a_record_and_none_is_answered(loop: Any, family: i
             client.sendto(b"12345", (address, port))
         recorder._ready(1)
         assert book.written == [(address, port, 5, 1)]
-        recorder._folding.flush()
-        recorder._folding.flush()
+        recorder.flush()
+        recorder.flush()
         assert book.written[1:] == [(address, port, 10, 2)]
         client.settimeout(0.05)
         with pytest.raises(TimeoutError):

@@ -15,7 +15,7 @@ import pytest
 from netsandbox.errors import CommandError, HostError, NetsandboxError
 from netsandbox.paths import new_session_id
 from netsandbox.session import exec_client
-from netsandbox.session.control import DONE, EXEC
+from netsandbox.session.control import DONE, EXEC, SETTLE
 from netsandbox.session.exec_client import SecondCommand, SessionEndedError
 from netsandbox.session.exec_requests import MAX_REQUEST
 from tests.rig.live import LiveSession
@@ -81,6 +81,20 @@ def test_the_terminals_master_comes_with_the_start_and_the_status_at_the_end(ses
     assert (command.receive().kind, session.far.close()) == ("S", None)
     assert command.receive().kind == ""
     command.socket.close()
+
+
+def test_a_session_settles_and_one_that_cannot_is_no_error(session: Spawning) -> None:
+    exec_client.settle(session.id)  # of a version that does not know the request
+    heard: list[list[int]] = []
+
+    def take(passed: list[int], pid: int, uid: int) -> bytes:
+        heard.append(passed)
+        return DONE
+
+    session.control.handlers[SETTLE] = take
+    exec_client.settle(session.id)
+    assert heard == [[]]
+    exec_client.settle(new_session_id())
 
 
 def test_a_session_that_ends_before_the_start_is_told_apart(session: Spawning, null: int) -> None:

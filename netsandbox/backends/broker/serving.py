@@ -36,6 +36,10 @@ class BrokerServing(HelperServing):
         self._loop.watch(self._helper.relay.fileno(), IN, self._on_question)
         self.watch_localhost_doors()
 
+    def settle(self) -> None:
+        if self._repeats is not None:
+            self._repeats.flush()
+
     def close(self) -> None:
         self._loop.unwatch(self._helper.relay.fileno())
         if self._local_calls is not None:

@@ -142,6 +142,12 @@ class Listener:
             return False
         return True
 
+    def settle(self) -> None:
+        """Write the folded records, and go on."""
+        if self._relay is not None:
+            self._relay.refusals.settle()
+        self._repeats.flush()
+
     def close(self) -> None:
         """Write the folded records. Every later call fails, since we no longer answer."""
         self._loop.unwatch(self._watched)

@@ -123,6 +123,14 @@ class FileRefusals:
         for kind, times, first in refusals:
             self._folding.count(kind, times, first=first)
 
+    def settle(self) -> None:
+        """Write the counts, and what waits of processes that have ended: these make no path any more."""
+        due = [each for each in (*self._held_longer, *self._held) if not os.path.exists(f"/proc/{each[2]['pid']}")]
+        self._held_longer = [each for each in self._held_longer if each not in due]
+        self._held = [each for each in self._held if each not in due]
+        self._record(due)
+        self._folding.flush()
+
     def _secret(self, path: str) -> str | None:
         return next((place for place in self._secrets if is_within(path, place)), None)
 

@@ -55,6 +55,10 @@ class NamespaceServing(HelperServing):
         self.watch_helper()
         self.watch_localhost_doors()
 
+    def settle(self) -> None:
+        if self._listener is not None:
+            self._listener.settle()
+
     def close(self) -> None:
         if self._unserved is not None:
             self._open_last_moment(self._unserved)

@@ -48,6 +48,9 @@ class SeatbeltServing:
     def awaits_records(self, status: int) -> bool:
         return self._refusals.awaited(status)
 
+    def settle(self) -> None:
+        """There are no second commands on macOS."""
+
     def close(self) -> None:
         if self.localhost is not None:
             self.localhost.close()

@@ -84,6 +84,11 @@ def test_a_service_that_cannot_be_made_refuses_the_question(scene: Scene) -> Non
     scene.far.send(b"Q" + question("b"))
     scene.loop.callbacks[scene.relay.fileno()](1)  # the backend here has no reservation
     assert int.from_bytes(scene.far.recv(100)[8:12], "little") == errno.EACCES
+    scene.far.send(b"Q" + question("b"))
+    scene.loop.callbacks[scene.relay.fileno()](1)
+    assert len(scene.log.records) == 1
+    scene.serving.settle()
+    assert len(scene.log.records) == 2
     scene.serving.close()
     assert scene.log.records[-1]["reason"] == "internal"
 

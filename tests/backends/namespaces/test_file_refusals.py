@@ -83,6 +83,27 @@ def test_repeats_are_folded_by_path(log: FakeLog) -> None:
     assert [record["count"] for record in log.records] == [1, 7]
 
 
+def test_settling_writes_counts_and_what_waits_of_processes_that_have_ended(log: FakeLog) -> None:
+    refusals = FileRefusals(log, Later())  # type: ignore[arg-type]
+    ended = os.posix_spawn("/bin/true", ["true"], {})
+    os.waitpid(ended, 0)
+    refusals.take(refusal("/srv/shop/read-only", why="r"))
+    refusals.take(refusal("/srv/shop/read-only", why="r"))
+    refusals.take(refusal("/srv/shop/waits"))
+    refusals.take(FileRefusal("h", "r", OPEN, ended, 1, "/usr/bin/cat", "/srv/shop/ended"))
+    refusals.settle()
+    assert [(record["path"][10:], record["count"]) for record in log.records] == [  # type: ignore[index]
+        ("read-only", 1),
+        ("ended", 1),
+        ("read-only", 1),
+    ]
+    refusals.take(FileRefusal("h", "r", OPEN, ended, 1, "/usr/bin/cat", "/srv/shop/ended"))
+    refusals.settle()
+    assert paths(log)[3:] == ["/srv/shop/ended"]  # a record of its own each time
+    refusals.close()
+    assert paths(log)[4:] == ["/srv/shop/waits"]
+
+
 def test_the_number_of_paths_is_bounded_and_the_rest_counted(log: FakeLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_refusals, "MAX_PATHS", 3)
     refusals = FileRefusals(log, at_once)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "caller.h"
@@ -14,6 +15,7 @@
 
 #define SEEN 1024 /* a power of two */
 #define MISSED 8
+#define MOMENT 2 /* seconds by the clock's whole seconds: at least one has passed */
 
 static uint32_t unreported;
 static char missed[MISSED][PATH_MAX]; /* the last paths that were reported as not there */
@@ -41,14 +43,19 @@ void pass_on(const struct seccomp_notif *call)
     to_supervisor(parts, 2, 0);
 }
 
-/* A report at the first, second, fourth … time: how many times it stands for, or 0. */
+/* A report at the first, second, fourth … time, and once the last one is a moment old, since a second command may try
+ * what the first was refused: how many times it stands for, or 0. */
 static uint32_t counted(const char *path, char does)
 {
     static struct {
         uint64_t key;
         uint32_t times;
+        uint32_t reported;
+        time_t last;
     } seen[SEEN];
     uint64_t key = 14695981039346656037ULL ^ (unsigned char)does; /* FNV-1a */
+    struct timespec now;
+    uint32_t count;
     size_t slot;
 
     for (; *path != '\0'; path++)
@@ -57,13 +64,18 @@ static uint32_t counted(const char *path, char does)
     if (seen[slot].key != key) {
         seen[slot].key = key;
         seen[slot].times = 0;
+        seen[slot].reported = 0;
     }
     if (seen[slot].times == UINT32_MAX)
         return 0;
     seen[slot].times++;
-    if (seen[slot].times & (seen[slot].times - 1))
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (seen[slot].times & (seen[slot].times - 1) && now.tv_sec - seen[slot].last < MOMENT)
         return 0;
-    return seen[slot].times == 1 ? 1 : seen[slot].times / 2;
+    count = seen[slot].times - seen[slot].reported;
+    seen[slot].reported = seen[slot].times;
+    seen[slot].last = now.tv_sec;
+    return count;
 }
 
 void report(const struct seccomp_notif *call, char why, char does, const char *path)
