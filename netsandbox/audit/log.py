@@ -231,21 +231,12 @@ class AuditLog:
         return True
 
     def _count_denial(self, event: str, fields: Mapping[str, object], times: int) -> bool:
-        """Whether it is a habit. Files have a list of their own: they must not take the room of hosts."""
-        from netsandbox.policy.habits import is_habit  # most sessions need none
-
+        """Whether it is a habit."""
         if self._home is None:
             self._home = os.path.realpath(home())
-        get = fields.get
-        if is_habit({**fields, "event": event}, self._home):
-            self._habits += times
-            return True
-        if event in FILE_EVENTS:
-            _count(self.denied_files, (get("path"), get("operation"), get("reason"), get("rule")), times)
-        else:
-            target = get("host") or get("address"), get("port"), get("reason"), get("hint"), _request(event, fields)
-            _count(self.denied, target, times)
-        return False
+        is_habit = count_denial(self.denied, self.denied_files, event, fields, times, self._home)
+        self._habits += times * is_habit
+        return is_habit
 
     def _next(self, event: str, fields: Mapping[str, object]) -> bytes:
         return record_line.line(self._stamp, self._seq + 1, self.session, event, fields=fields, prev=self._prev)
@@ -307,6 +298,29 @@ class AuditLog:
             "denied": self.total(record_line.DENY),
         }
         return self._commit(self._next(ROTATE, totals))
+
+
+def count_denial(
+    denied: dict[DeniedKey, int],
+    denied_files: dict[tuple[object, ...], int],
+    event: str,
+    fields: Mapping[str, object],
+    times: int,
+    own: str,
+) -> bool:
+    """Count a denial in *denied* or *denied_files*, unless it is a habit; whether it is one. Files have a list of their
+    own: they must not take the room of hosts. *own* is the user's home."""
+    from netsandbox.policy.habits import is_habit  # most sessions need none
+
+    if is_habit({**fields, "event": event}, own):
+        return True
+    get = fields.get
+    if event in FILE_EVENTS:
+        _count(denied_files, (get("path"), get("operation"), get("reason"), get("rule")), times)
+    else:
+        target = get("host") or get("address"), get("port"), get("reason"), get("hint"), _request(event, fields)
+        _count(denied, target, times)
+    return False
 
 
 def _request(event: str, fields: Mapping[str, object]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.backends.exec_failure import exec_failure
+from netsandbox.cli.exec_denials import RecordedDenials
 from netsandbox.cli.exec_relay import Relay, Standard, hold_signals
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import notice
@@ -21,11 +22,12 @@ from netsandbox.text import printable
 ENDED = 137  # the kernel kills what runs in a session that ends
 OPTIONS = (
     Option("cwd", VALUE, "", "DIR", "folder to run it in, as the session sees it (the folder of the session)"),
+    Option("quiet", FLAG, "q", "", "print no denials at the end"),
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = SESSIONS
 USAGE = """\
-usage: netsandbox exec [--cwd DIR] NAME [--] CMD [ARG…]
+usage: netsandbox exec [--cwd DIR] [-q] NAME [--] CMD [ARG…]
 
   netsandbox exec shop -- bash
   netsandbox exec shop -- psql < dump.sql
@@ -52,15 +54,24 @@ def main(arguments: list[str]) -> int:
     variable = f"TERM={os.environ['TERM']}" if standard.terminal and os.environ.get("TERM") else ""
     request = ExecRequest(standard.terminal, parsed.values.get("cwd", ""), variable, words)
     hold_signals()
+    recorded = RecordedDenials(status, words) if "quiet" not in parsed.flags else None
     try:
         command = SecondCommand(status["session"], request.packed(standard.size()), standard.passed, request.folder)
         failed, ended = Relay(command, standard).run()
     except SessionEndedError:
+        _print_denials(recorded, ENDED, is_running=False)
         notice(f"session {printable(status['name'])} ended")
         return ENDED
     if failed:
         raise exec_failure(words[0], failed, os.environ.get("PATH", ""))
-    return os.waitstatus_to_exitcode(ended)
+    returncode = os.waitstatus_to_exitcode(ended)
+    _print_denials(recorded, returncode, is_running=True)
+    return returncode
+
+
+def _print_denials(recorded: RecordedDenials | None, returncode: int, *, is_running: bool) -> None:
+    for line in recorded.lines(returncode, is_running=is_running) if recorded is not None else ():
+        notice(line)
 
 
 def _find(word: str) -> Status:

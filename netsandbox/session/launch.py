@@ -11,8 +11,9 @@ from netsandbox.session.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
+    from netsandbox.audit.log import DeniedKey
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import Command, RunSettings
 
@@ -71,15 +72,25 @@ def outcome_of(session: Session, status: int) -> Outcome:
         os.waitstatus_to_exitcode(status),
         session.id,
         session.log.path,
-        tuple(
-            Denial(host, port, why, flag, count, request)  # type: ignore[arg-type]
-            for (host, port, why, flag, request), count in session.log.denied.items()
-        ),
-        tuple(
-            FileDenial(path, done, count, why, rule)  # type: ignore[arg-type]
-            for (path, done, why, rule), count in session.log.denied_files.items()
-        ),
+        denials_of(session.log.denied),
+        file_denials_of(session.log.denied_files),
         session.kept,
+    )
+
+
+def denials_of(counted: Mapping[DeniedKey, int]) -> tuple[Denial, ...]:
+    """What `AuditLog.denied` counted."""
+    return tuple(
+        Denial(host, port, why, flag, count, request)  # type: ignore[arg-type]
+        for (host, port, why, flag, request), count in counted.items()
+    )
+
+
+def file_denials_of(counted: Mapping[tuple[object, ...], int]) -> tuple[FileDenial, ...]:
+    """What `AuditLog.denied_files` counted."""
+    return tuple(
+        FileDenial(path, done, count, why, rule)  # type: ignore[arg-type]
+        for (path, done, why, rule), count in counted.items()
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +92,46 @@ def test_only_allowed_hosts_are_reached_and_the_rest_is_recorded(world: World, s
     assert (good.accepts, world.forbidden.accepts) == (1, 0)
     assert running.wait_for("egress", verdict="allow")["host"] == "allowed.test"
     assert running.wait_for("egress", verdict="deny")["host"] == "denied.test"
+
+
+KEPT = "netsandbox: session shop keeps its rules until it ends; start it again with the options above\n"
+CURL = "curl -s -o /dev/null -m 20 http://no.test/"
+DENIED = "netsandbox: denied no.test:80 (offline); allow it with --allow-domain no.test\n"
+
+
+@pytest.mark.backend("namespaces", "broker")
+def test_the_user_reads_at_its_end_what_it_was_denied(netsandbox: Any, session: Start) -> None:
+    session(command=("sh", "-c", f"{CURL.replace('no.test', 'first.test')}; echo up; exec sleep 100")).read_until(b"up")
+    for _ in range(2):  # not what was denied before
+        assert netsandbox("exec", "shop", "--", "sh", "-c", CURL).stderr == DENIED + KEPT
+    for _ in range(3):  # repeats of a second are counted in one record
+        looked_up = netsandbox("exec", "shop", "--", "getent", "hosts", "name.test")
+        assert "netsandbox: denied name.test (offline); allow it with --allow-domain name.test\n" in looked_up.stderr
+    assert netsandbox("exec", "-q", "shop", "--", "sh", "-c", CURL).stderr == ""
+    assert netsandbox("exec", "shop", "--", "true").stderr == ""
+
+
+@pytest.mark.closed_files
+def test_refused_files_are_named_each_time(netsandbox: Any, session: Start) -> None:
+    """The record of a file that is not there waits for a second, and repeats are only counted."""
+    home = netsandbox.home()
+    (home.path / "secret").write_text("secret")
+    session(command=("sh", "-c", f"cat {home.path}/secret; exec sleep 100"))
+    for pause in (0, 2.1):  # repeats of one moment are reported ever more rarely
+        time.sleep(pause)
+        done = netsandbox("exec", "shop", "--", "cat", str(home.path / "secret"))
+        assert "netsandbox: denied reading ~/secret; show it with --allow-read ~/secret\n" in done.stderr
+    assert netsandbox("exec", "shop", "--", "true").stderr == ""
+
+
+def test_what_was_denied_is_named_though_the_session_ends(netsandbox: Any, session: Start) -> None:
+    session()
+    client = netsandbox.spawn("exec", "shop", "--", "sh", "-c", f"{CURL}; echo ready; exec sleep 100")
+    client.read_until(b"ready")
+    assert netsandbox("stop", "shop").returncode == 0
+    assert client.wait() == 137
+    assert client.process.stderr is not None
+    assert client.process.stderr.read().decode() == DENIED + "netsandbox: session shop ended\n"
 
 
 def test_the_record_comes_before_the_command(netsandbox: Any, session: Start) -> None:
