@@ -96,7 +96,7 @@ def _folded_writes(paths: set[str]) -> set[str]:
     shapes: dict[str, list[str]] = {}
     for path in paths:
         shapes.setdefault(_without_identifiers(path), []).append(path)
-    return {each for shape, found in shapes.items() for each in ([shape] if len(found) > 1 else found)}
+    return _outermost({each for shape, found in shapes.items() for each in ([shape] if len(found) > 1 else found)})
 
 
 def _is_unclear(paths: set[str]) -> bool:
@@ -136,10 +136,15 @@ def _grown(patterns: set[tuple[str, ...]], enough: int) -> set[tuple[str, ...]]:
 
 
 def _outermost(patterns: set[str]) -> set[str]:
-    """Without patterns that another one covers, such as a path beside `**`."""
-    globs = {pattern: PathGlob(pattern) for pattern in patterns if ANY in pattern.split("/")}
+    """Without patterns that another one covers, such as a path beside `*` or `**`."""
+    globs = {pattern: PathGlob(pattern) for pattern in patterns if "*" in pattern}
     return {
         pattern
         for pattern in patterns
-        if not any(other != pattern and glob.matches(pattern) for other, glob in globs.items())
+        if not any(other != pattern and _covers(glob, pattern) for other, glob in globs.items())
     }
+
+
+def _covers(glob: PathGlob, pattern: str) -> bool:
+    """A `*` matches the letters of `**` in another pattern, but not what these stand for."""
+    return glob.matches(pattern) and (ANY in glob.segments or ANY not in pattern.split("/"))

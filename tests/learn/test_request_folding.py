@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.learn.request_folding import HOST_SIBLINGS, SAFE_METHODS, SIBLINGS, LearntRequest, fold_requests
+from netsandbox.learn.request_folding import (
+    HOST_SIBLINGS,
+    SAFE_METHODS,
+    SIBLINGS,
+    LearntRequest,
+    _outermost,
+    fold_requests,
+)
 from netsandbox.policy.http_paths import canonical_path
 from netsandbox.policy.http_rules import parse_http
 from netsandbox.policy.inspection import HttpRequest, inspection
@@ -66,6 +73,19 @@ def test_writes_are_folded_only_by_what_names_one_of_many() -> None:
     assert rules("POST /users/1/posts", "POST /users/2/posts") == ["POST /users/*/posts"]
     assert len(rules(*(f"POST /api/{name}" for name in "abcdefghijklmnop"))) == 16
     assert rules("DELETE /x/1", "PUT /x/1") == ["DELETE,PUT /x/1"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_path_that_a_wildcard_covers_is_not_proposed_again(method: str) -> None:
+    used = [f"{method} {path}" for path in ("/v1/123", "/v1/124", "/v1/a", "/v1/a/b")]
+    assert rules(*used) == [f"{method} /v1/*", f"{method} /v1/a/b"]
+
+
+def test_a_wildcard_in_a_segment_does_not_cover_one_over_segments() -> None:
+    deep = [f"GET /v1/a/{name}/x" for name in "abcd"]
+    assert rules("GET /v1/12", "GET /v1/ab/12", *deep) == ["GET /v1/*", "GET /v1/a/**", "GET /v1/ab/*"]
+    assert _outermost({"/a/*", "/a/**"}) == {"/a/**"}
+    assert _outermost({"/a/*", "/a/b/**", "/*/**/c"}) == {"/a/*", "/a/b/**", "/*/**/c"}
 
 
 def test_places_stay_apart() -> None:
