@@ -94,7 +94,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "the user can exempt the host with --inspect-except HOST and allow it with --allow-domain",
     ),
     reasons.CERTIFICATE: (
-        "the certificate of the server is not valid for this host",
+        "the certificate of the server was not accepted: its CA is unknown, or it is for another name or time",
         "the user can add the server's CA to the system's or to the file in SSL_CERT_FILE, or correct the server",
     ),
     reasons.CLIENT_TLS: (

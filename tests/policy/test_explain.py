@@ -196,3 +196,9 @@ def test_every_denial_can_be_put_in_words(reason: str) -> None:
     why = TEXTS[reason][0] if reason in TEXTS else because(verdict(reason, "a.test", 443))
     assert why != reason
     assert not why.endswith(".")
+
+
+def test_a_certificate_of_an_unknown_ca_is_not_explained_as_one_for_another_host() -> None:
+    why, advice = TEXTS[reasons.CERTIFICATE]
+    assert why.startswith("the certificate of the server was not accepted: its CA is unknown, ")
+    assert "add the server's CA" in advice
