@@ -207,8 +207,9 @@ def request_hint(decided: Verdict, request: HttpRequest) -> str | None:
     """One line for the reader of the refusal: the cause, and what would help. None: the reason has a text anyway."""
     if decided.reason == reasons.REQUEST_NOT_ALLOWED:
         flag = request_flag(decided, request) or "an --allow-http rule that covers it"
+        over = " over http, which no rule for https allows" if request.scheme == "http" else ""
         return (
-            f"Rules allow some requests to this host, but not {quoted(request.method)[1:-1]} of this path;"
+            f"Rules allow some requests to this host, but not {quoted(request.method)[1:-1]} of this path{over};"
             f" the user can allow it by starting the session with {flag}."
         )
     if decided.reason == reasons.REQUEST_DENIED:

@@ -153,6 +153,15 @@ def test_a_path_cannot_leave_its_quotes_or_widen_its_rule() -> None:
     assert "an --allow-http rule that covers it" in (request_hint(rules.decide(HOST, 443, wide), wide) or "")
 
 
+def test_a_request_in_the_clear_is_refused_by_its_scheme() -> None:
+    rules = made(allow=(f"GET https://{HOST}:*/v1/**",))
+    for scheme, is_named in (("http", True), ("https", False)):
+        request = HttpRequest(scheme, "GET", "/v1/a" if is_named else "/v2")
+        hint = request_hint(rules.decide(HOST, 8080, request), request) or ""
+        assert ("but not GET of this path over http, which no rule for https allows; the user" in hint) == is_named
+        assert f"--allow-http 'GET {scheme}://{HOST}:8080/" in hint
+
+
 def test_every_host_can_be_inspected_but_localhost() -> None:
     rules = made(hosts=("*",), excepted=("pinned.example.com",))
     assert rules.covers(HOST, 443)
