@@ -29,6 +29,7 @@ _suffix_tests: list[Callable[[str], bool]] = []  # loaded at the first wildcard,
 _EXCEPT = " except "
 _SCHEMES = {"http": 80, "https": 443}
 _SHORTEST_PREFIX = {4: 8, 6: 7}  # a shorter one is no network but a large part of the world
+_IPV6_ADDRESS, _IPV6_NETWORK = "[2001:db8::1]:443", "[2001:db8::/32]:443"
 _ANSWERED = ("A", "AAAA", "HTTPS", "SVCB")  # forwarding them would let a session learn real addresses, or keys for ECH
 
 
@@ -159,7 +160,7 @@ def parse_address(text: str, origin: str) -> AddressRule:
     literal, slash, length_text = network.partition("/")
     address = parse(literal)
     if address is None:
-        refuse(origin, text, "is not an address", "write 192.0.2.7, 192.0.2.0/24:5432 or [2001:db8::/32]:443")
+        refuse(origin, text, "is not an address", f"write {_like(text)}")
     bits = BITS[address.version]
     length = _number(length_text, 0, bits) if slash else bits
     if length is None:
@@ -172,6 +173,13 @@ def parse_address(text: str, origin: str) -> AddressRule:
     if length < _SHORTEST_PREFIX[address.version]:
         refuse(origin, text, "covers a large part of the internet", "use --online to allow everything")
     return AddressRule(text, origin, address, length, ports)
+
+
+def _like(text: str) -> str:
+    """Examples for what is not an address. Networks only for who meant one, since some options take one address."""
+    if "/" in text:
+        return f"192.0.2.0/24, 192.0.2.0/24:5432 or {_IPV6_NETWORK}"
+    return f"192.0.2.7, 192.0.2.7:5432 or {_IPV6_ADDRESS}"
 
 
 def read_port(text: str) -> int | None:
@@ -260,7 +268,8 @@ def _split_address(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]
     if text.startswith("["):
         network, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and rest[0] != ":") or ":" not in network:
-            refuse(origin, text, "has misplaced brackets", "write [2001:db8::/32]:443")
+            example = _IPV6_NETWORK if "/" in network else _IPV6_ADDRESS
+            refuse(origin, text, "has misplaced brackets", f"write {example}")
         return network, _ports(rest[1:], text, origin) if rest else None
     if text.count(":") > 1:
         front, _, back = text.rpartition(":")

@@ -215,6 +215,15 @@ def test_a_rule_for_the_whole_internet_is_refused_and_points_to_online(text):
         parse_address(text, "--allow-address")
 
 
+@pytest.mark.parametrize(
+    ("text", "has_network"), [("nope", False), ("nope/24", True), ("[::1", False), ("[::/x", True)]
+)
+def test_networks_are_advised_to_who_meant_one(text, has_network):
+    with pytest.raises(UsageError, match="; write ") as refused:
+        parse_address(text, "--upstream-dns")
+    assert ("/" in str(refused.value).partition("; write ")[2]) == has_network
+
+
 @pytest.mark.attack(13)
 @pytest.mark.parametrize("text", ["2001:db8::1:443", "2001:db8::/32:443", "::1:80"])
 def test_unbracketed_ipv6_with_a_port_is_refused_as_ambiguous(text):
