@@ -1,6 +1,7 @@
 """`netsandbox explain 'POST https://api.example.com/v1/x'`: the verdict on a request, under rules for requests.
 
-The host is decided first, as at every door, then the request (INV-3). Without a method it is GET.
+The host is decided first, as at every door, then the request (INV-3). A rule that denies the request is named even if
+the host is not allowed, since it would still deny it then. Without a method it is GET.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 from netsandbox.cli.help import print_lines
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
+from netsandbox.policy import reasons
 from netsandbox.policy.explain import TEXTS, because, budget_notes, flag_for
 from netsandbox.policy.http_rules import PORTS
 from netsandbox.policy.inspection import HttpRequest, request_flag
@@ -43,19 +45,33 @@ def decided(policy: Policy, text: str) -> tuple[Verdict, str | None]:
 
 def decided_request(policy: Policy, host: Host, port: int, request: HttpRequest) -> tuple[Verdict, str | None]:
     reached = policy.decide(Request(host, port, TCP))
-    if not reached.allowed:
+    rules = policy.inspection
+    found = rules.decide(host.text, port, request) if rules is not None and rules.covers(host.text, port) else None
+    if not reached.allowed and (found is None or not _is_closed_twice(reached, found)):
         return reached, flag_for(reached, policy.default_ports)
-    if policy.inspection is None or not policy.inspection.covers(host.text, port):
-        return reached, None
-    answer = policy.inspection.decide(host.text, port, request)
-    return answer, request_flag(answer, request)
+    return (reached, None) if found is None else (found, request_flag(found, request))
+
+
+def _is_closed_twice(reached: Verdict, found: Verdict) -> bool:
+    """Whether the request stays denied once an option allows its host."""
+    return found.reason == reasons.REQUEST_DENIED and reached.reason != reasons.DENY_RULE
+
+
+def _host_notes(policy: Policy, found: Verdict) -> list[str]:
+    """A note if the host of a request that a rule denies is closed too."""
+    if found.reason != reasons.REQUEST_DENIED:
+        return []
+    reached = policy.decide(Request(canonical(found.host), found.port, TCP))
+    option = flag_for(reached, policy.default_ports)
+    remedy = f"; {option} allows it" if option else ""
+    return [] if reached.allowed else [f"its host is denied too: {because(reached)}{remedy}"]
 
 
 def answer(text: str, policy: Policy, *, as_json: bool) -> int:
     """Print the verdict; the exit status."""
     found, change = decided(policy, text)
     why, advice = TEXTS.get(found.reason) or (because(found), "")
-    notes = budget_notes(policy, found.host, (found.port,))
+    notes = [*_host_notes(policy, found), *budget_notes(policy, found.host, (found.port,))]
     if as_json:
         verdict = {"allowed": found.allowed, "reason": found.reason, "because": why, "rule": found.rule}
         more = {"origin": found.origin, "change": change, "notes": notes}

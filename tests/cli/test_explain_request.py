@@ -33,6 +33,25 @@ def test_the_verdict_its_rule_and_what_changes_it(
     assert wanted in capsys.readouterr().out
 
 
+def test_a_rule_that_denies_is_named_before_a_host_that_is_not_allowed(capsys: pytest.CaptureFixture[str]) -> None:
+    rule = "POST https://example.com/upload"
+    rules = inspection([], [(rule, "--deny-http")])
+    assert answer(rule, Policy(inspection=rules), as_json=False) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        rule,
+        f"  denied   a rule for requests denies it: {rule} (--deny-http)",
+        "           remove that rule to allow it",
+        "  note: its host is denied too: the session is offline, so nothing leaves;"
+        " --allow-domain example.com allows it",
+    ]
+    assert answer("GET https://example.com/upload", Policy(inspection=rules), as_json=False) == 1
+    assert "to allow it: --allow-domain example.com" in capsys.readouterr().out
+    assert answer(rule, Policy(["example.com"], inspection=rules), as_json=False) == 1
+    assert "note" not in capsys.readouterr().out
+    assert answer(rule, Policy(deny_domains=["example.com"], inspection=rules), as_json=False) == 1
+    assert "a deny rule names it: example.com" in capsys.readouterr().out
+
+
 def test_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer("POST https://api.example.com/v1/a", POLICY, as_json=True) == 1
     assert json.loads(capsys.readouterr().out)["reason"] == "request-not-allowed"
