@@ -14,7 +14,7 @@ from netsandbox_portmap.localhost_settings import HostPort
 
 from netsandbox.backends import own_addresses
 from netsandbox.cli.explain_path import answer as answer_path
-from netsandbox.cli.explain_path import is_path
+from netsandbox.cli.explain_path import is_file, is_path
 from netsandbox.cli.help import print_help, print_lines
 from netsandbox.cli.notices import ignored_lines, shell_word
 from netsandbox.cli.run_options import LOCALHOST_OPTIONS, POLICY_OPTIONS, policy_of, read_config, settings_of
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
         from netsandbox.cli.explain_denial import answer as answer_past
 
         return answer_past(parsed.words, parsed.values.get("event"), policy, as_json=as_json)
-    if parsed.words and is_path(parsed.words[0]):
+    if parsed.words and (is_path(parsed.words[0]) or _is_only_file(parsed.words[0])):
         return answer_path(parsed.words[0], settings, as_json=as_json)
     if words and "://" in words[0] and (policy.inspection is not None or " " in words[0]):
         from netsandbox.cli.explain_request import answer as answer_request
@@ -111,6 +111,8 @@ def _answer(
         f"it is an exception of the deny rule {rule.text} ({rule.origin})" for rule in excepting(policy, host.text)
     ]
     notes += budget_notes(policy, host.text, policy.default_ports if port is None else (port,))
+    if is_file(word):
+        notes.append(f"this is about the host; for the file of this name write ./{word}")
     if not allowed:
         notes += _once_trusted(untrusted, host, port)
     if settings.ask is not None and not allowed:
@@ -121,6 +123,17 @@ def _answer(
         shown = [host.bracketed, *verdict_lines(explained), *(f"  note: {note}" for note in notes)]
         print_lines(map(single_line, shown))
     return 0 if allowed else 1
+
+
+def _is_only_file(word: str) -> bool:
+    """Whether *word* is the name of a file here and cannot be a host."""
+    if not is_file(word):
+        return False
+    try:
+        read_target(word)
+    except UsageError:
+        return True
+    return False
 
 
 def _once_trusted(untrusted: Iterable[tuple[str, str]], host: Host, port: int | None) -> list[str]:

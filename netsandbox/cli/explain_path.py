@@ -39,6 +39,11 @@ def is_path(word: str) -> bool:
     return word.startswith(("/", "~", ".")) or bool(slash and os.path.isdir(folder))
 
 
+def is_file(word: str) -> bool:
+    """Whether a file or folder here has this name, which a host may have too. A Mac explains hosts alone."""
+    return not IS_MACOS and os.path.lexists(word)
+
+
 def answer(word: str, settings: RunSettings, *, as_json: bool) -> int:
     """Print it; the exit status: 0 if a session may read the path, 1 if not."""
     if IS_MACOS:

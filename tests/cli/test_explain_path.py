@@ -103,6 +103,20 @@ def test_what_is_written_to_the_home_stays_inside(capsys: pytest.CaptureFixture[
     assert "write        denied   what a session writes there stays in its private home" in shown
 
 
+def test_a_host_with_the_name_of_a_file_is_explained_with_the_way_to_the_file(
+    capsys: pytest.CaptureFixture[str], no_session: Path
+) -> None:
+    for name in ("package.json", "a b"):
+        (no_session / "work" / name).write_text("")
+    note = "note: this is about the host; for the file of this name write ./package.json"
+    assert explain.main(["package.json"]) == 1
+    assert note in capsys.readouterr().out
+    assert explain.main(["other.json"]) == 1
+    assert "note" not in capsys.readouterr().out
+    assert explain.main(["a b"]) == 0  # no host has this name
+    assert "  read         allowed" in capsys.readouterr().out
+
+
 def test_a_path_without_a_dot_or_a_slash_in_front_is_one_if_it_exists(no_session: Path) -> None:
     (no_session / "work/src").mkdir()
     assert is_path("src/new")
