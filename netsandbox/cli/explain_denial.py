@@ -23,10 +23,11 @@ from netsandbox.cli.terminal import print_text
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.frozen import frozen
 from netsandbox.learn.project_text import project_file_path
-from netsandbox.paths import LOG_NAME, home, list_sessions, session_dir
+from netsandbox.learn.usage import UNREACHED
+from netsandbox.paths import LOG_NAME, home, list_sessions, session_dir, short
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import TEXTS, Explanation, because, flag_for
-from netsandbox.policy.file_denials import Advice, removal
+from netsandbox.policy.file_denials import Advice, removal, shell_path
 from netsandbox.policy.habits import is_habit
 from netsandbox.policy.http_rules import PORTS, HttpRule
 from netsandbox.policy.inspection import HttpRequest, request_rule
@@ -41,6 +42,7 @@ from netsandbox.system import ORGANISATION_FILE
 from netsandbox.text import printable, shell_quoted
 
 PORT_OPTIONS = {reasons.OWN_LOCALHOST: "--connect-host", reasons.NOT_PUBLISHED: "--publish"}
+UNMENTIONED = (reasons.OFFLINE, reasons.NOT_ALLOWED, reasons.ADDRESS_LITERAL)
 MAX_SESSIONS = 1000  # that are looked through for one of this folder
 KEYS = {
     "--allow-domain": "network.allow_domains",
@@ -71,6 +73,11 @@ class ExplainedRecord:
     @property
     def denied(self) -> bool:
         return self.record.get("verdict") == DENY
+
+    @property
+    def is_unreached(self) -> bool:
+        """Whether the policy allowed it, and the network failed."""
+        return self.denied and self.record.get("reason") in UNREACHED
 
     @property
     def option(self) -> str | None:
@@ -277,7 +284,7 @@ def denial_lines(explained: ExplainedRecord, file: str) -> list[str]:
     """For people; *file* is the project's, where the change would be written."""
     entry = explained.record
     lines = [
-        f"{'denied' if explained.denied else 'allowed':<10}{wanted(str(entry.get('event')), entry)}{_by(entry)}",
+        f"{_what(explained)}{_by(entry)}",
         printable(f"when      {entry.get('ts')}, record {entry.get('seq')} of session {entry.get('session')}"),
         f"why       {printable(entry.get('reason', '-'))}: {printable(explained.why)}",
     ]
@@ -296,10 +303,31 @@ def denial_lines(explained: ExplainedRecord, file: str) -> list[str]:
         lines.append("note      programs try this by habit and do without it: rarely the cause of a failure")
     if explained.denied:
         lines += _change(explained, file)
-    if explained.now is not None:
-        answer = "allowed" if explained.now.verdict.allowed else "denied"
-        lines.append(f"now       {answer} by the policy as it is now: {printable(explained.now.because)}")
-    return lines
+    return [*lines, *_now_line(explained)]
+
+
+def _what(explained: ExplainedRecord) -> str:
+    entry, path = explained.record, str(explained.record.get("path", ""))
+    is_file = entry.get("event") in FILE_EVENTS and _is_whole(path)
+    what = wanted(str(entry.get("event")), {**entry, "path": short(path)} if is_file else entry)
+    if explained.is_unreached:
+        return f"allowed   {what}, but it was not reached"
+    return f"{'denied' if explained.denied else 'allowed':<10}{what}"
+
+
+def _now_line(explained: ExplainedRecord) -> list[str]:
+    """None if the policy of now is without rules about it: that run had options, and this is not a second cause."""
+    if explained.now is None:
+        return []
+    now, why = explained.now.verdict, printable(explained.now.because)
+    if now.allowed:
+        return [f"now       allowed by the policy as it is now: {why}"]
+    if explained.is_unreached or not explained.denied:
+        return [f"now       denied by the policy as it is now, without the options of that run: {why}"]
+    is_unmentioned = now.reason in UNMENTIONED and not now.origin
+    if is_unmentioned and now.reason != explained.record.get("reason"):
+        return []
+    return [f"now       denied by the policy as it is now: {why}"]
 
 
 def _by(entry: Mapping[str, object]) -> str:
@@ -311,13 +339,15 @@ def _change(explained: ExplainedRecord, file: str) -> list[str]:
     if explained.change is not None:
         name, value = explained.change
         table, _, key = KEYS[name].partition(".")
-        line = f"{key} = [{json.dumps(value)}]"
+        is_path = table == "filesystem"
+        option = f"{name} {shell_path(value, os.path.realpath(home()))}" if is_path else explained.option
+        line = f"{key} = [{json.dumps(short(value) if is_path else value)}]"
         now = explained.now.verdict if explained.now else None
         closing = (now.origin or "") if now and now.reason == reasons.OFFLINE else ""
-        also = f", remove its mode ({printable(closing)})" if closing.startswith(f"{file}:") else ""
+        also = f", remove its mode ({printable(short(closing))})" if closing.startswith(f"{file}:") else ""
         return [
-            f"to allow  netsandbox run {explained.option}",
-            f"or write  {line} below [{table}] in {printable(file)}{also}, then `netsandbox trust`",
+            f"to allow  netsandbox run {option}",
+            f"or write  {line} below [{table}] in {printable(short(file))}{also}, then `netsandbox trust`",
         ]
     return [f"to do     {printable(explained.advice)}" if explained.advice else "to allow  no option allows it"]
 

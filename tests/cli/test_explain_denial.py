@@ -62,6 +62,27 @@ def test_what_is_allowed_by_now_is_said_to_be() -> None:
     )
 
 
+@pytest.mark.parametrize("reason", ["not-allowed", "port-not-allowed", "address-guard", "sni-mismatch"])
+def test_a_run_with_options_is_not_explained_by_their_absence(reason: str) -> None:
+    entry = {**DENIED, "reason": reason, "address": "10.0.0.1"}
+    assert not any(line.startswith("now ") for line in lines(entry))
+    closed = Policy(mode="offline", mode_origin=f"{FILE}:2")
+    assert lines(entry, closed)[-1].startswith("now       denied by the policy as it is now: the session is offline")
+    denied = Policy(deny_domains=["a.test"])
+    assert lines(entry, denied)[-1].startswith("now       denied by the policy as it is now: a deny rule names it")
+
+
+def test_a_host_that_was_allowed_and_not_reached_is_not_denied() -> None:
+    for reason in ("lookup-failed", "unreachable"):
+        shown = lines({**DENIED, "reason": reason, "exe": "/bin/curl"})
+        assert shown[0] == "allowed   a.test:443, but it was not reached, by /bin/curl"
+        assert shown[2].startswith(f"why       {reason}: it is allowed")
+        assert shown[-1] == (
+            "now       denied by the policy as it is now, without the options of that run: "
+            "the session is offline, so nothing leaves"
+        )
+
+
 @pytest.mark.parametrize(
     ("entry", "change"),
     [
@@ -239,12 +260,9 @@ def test_a_refused_file_has_the_option_and_its_table(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HOME", str(tmp_path))
     entry = {**ENVELOPE, "event": "file", "verdict": "deny", "reason": "not-shown", "operation": "read"}
     told = lines({**entry, "path": f"{tmp_path}/Documents/plan.md", "exe": "/bin/cat"})
-    assert told[0] == f"denied    reading {tmp_path}/Documents/plan.md, by /bin/cat"
-    assert told[3] == f"to allow  netsandbox run --allow-read {tmp_path}/Documents"
-    assert (
-        told[4]
-        == f'or write  allow_read = ["{tmp_path}/Documents"] below [filesystem] in {FILE}, then `netsandbox trust`'
-    )
+    assert told[0] == "denied    reading ~/Documents/plan.md, by /bin/cat"
+    assert told[3] == "to allow  netsandbox run --allow-read ~/Documents"
+    assert told[4] == f'or write  allow_read = ["~/Documents"] below [filesystem] in {FILE}, then `netsandbox trust`'
     written = explain_record({**entry, "operation": "make", "path": f"{tmp_path}/Documents/x"}, Policy())
     assert denial_json(written)["key"] == "filesystem.allow_write"
 
