@@ -14,6 +14,9 @@ import pytest
 INSIDE = "NETSANDBOX_PYTEST"  # in a session of ours: the path of its denials
 ALLOWED = "NETSANDBOX_PYTEST_ALLOW"  # and the hosts that the run or the mark allows
 
+OF_SANDBOX = ("--netsandbox-allow", "--netsandbox-options")
+ADVICE = "add --netsandbox to run all tests in a sandbox, or @pytest.mark.netsandbox to a test"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("netsandbox", "run tests in a sandbox (netsandbox)")
@@ -40,6 +43,15 @@ def pytest_configure(config: pytest.Config) -> None:
         from netsandbox.testing.denial_watch import DenialWatch
 
         config.pluginmanager.register(DenialWatch(os.environ[INSIDE], os.environ.get(ALLOWED, "").split()))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Options of a sandbox that no test would run in are a mistake: the tests would reach out freely."""
+    config = session.config
+    given = [name for name in OF_SANDBOX if config.getoption(name)]
+    is_sandboxed = INSIDE in os.environ or any(item.get_closest_marker("netsandbox") for item in session.items)
+    if given and session.items and not is_sandboxed:
+        raise pytest.UsageError(f"netsandbox: {given[0]} without --netsandbox, and no test has the mark; {ADVICE}")
 
 
 @pytest.hookimpl(tryfirst=True)
