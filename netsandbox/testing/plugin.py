@@ -15,6 +15,7 @@ INSIDE = "NETSANDBOX_PYTEST"  # in a session of ours: the path of its denials
 ALLOWED = "NETSANDBOX_PYTEST_ALLOW"  # and the hosts that the run or the mark allows
 
 OF_SANDBOX = ("--netsandbox-allow", "--netsandbox-options")
+MISTAKE = pytest.StashKey[str]()
 ADVICE = "add --netsandbox to run all tests in a sandbox, or @pytest.mark.netsandbox to a test"
 
 
@@ -50,8 +51,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     given = [name for name in OF_SANDBOX if config.getoption(name)]
     is_sandboxed = INSIDE in os.environ or any(item.get_closest_marker("netsandbox") for item in session.items)
-    if given and session.items and not is_sandboxed:
-        raise pytest.UsageError(f"netsandbox: {given[0]} without --netsandbox, and no test has the mark; {ADVICE}")
+    if not given or not session.items or is_sandboxed:
+        return
+    text = f"netsandbox: {given[0]} is given without --netsandbox, and no test has the mark; {ADVICE}"
+    if not hasattr(config, "workerinput"):
+        raise pytest.UsageError(text)
+    config.stash[MISTAKE] = text  # a worker of pytest-xdist that raises here would only crash
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    text = item.config.stash.get(MISTAKE, None)
+    if text is not None:
+        pytest.fail(text, pytrace=False)
 
 
 @pytest.hookimpl(tryfirst=True)
