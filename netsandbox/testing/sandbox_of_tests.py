@@ -18,12 +18,14 @@ from typing import Any
 import pytest
 
 from netsandbox.api.sandbox import Sandbox
-from netsandbox.cli.run import OPTIONS, report_rules, take_profiles
+from netsandbox.cli.run import OPTIONS, is_profile, report_rules, take_profiles
 from netsandbox.cli.run_options import policy_of, read_config, settings_of
+from netsandbox.config.profiles.profile_files import unknown_profile
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
 from netsandbox.paths import home, packages
 from netsandbox.policy.file_rules import PathRule, path_rule
+from netsandbox.policy.rules import parse_address, parse_domain
 from netsandbox.runtime.option_parser import parse
 from netsandbox.testing.plugin import ALLOWED, INSIDE
 from netsandbox.text import denial_text, printable_place
@@ -32,18 +34,22 @@ DEFAULTS = ("--no-detect", "--no-publish", "--share-tmp")
 DENIALS = "denials"
 _OPTION = re.compile("^--allow-(domain|address) ")
 COMMAND = "pytest --netsandbox-options"
+HELP = "netsandbox run"  # whose help lists these options
 
 
 def sandbox_of(config: pytest.Config, allow: Iterable[str], folder: str) -> Sandbox:
     """A sandbox whose sessions may write *folder*, except for the list of denials in it."""
-    hosts = [*config.getini("netsandbox_allow"), *_option(config, "netsandbox_allow"), *allow]
+    hosts = _hosts(config, allow)
     further = [*config.getini("netsandbox_options"), *shlex.split(_option(config, "netsandbox_options"))]
-    words = [*DEFAULTS, *further, *(word for host in hosts for word in (_rule(host), host))]
-    parsed = parse(words, OPTIONS, COMMAND)
-    if parsed.command is not None:
+    words = [*DEFAULTS, *further, *(word for host in hosts for word in (_rule(host), host)), "--"]
+    parsed = parse(words, OPTIONS, HELP)
+    if parsed.command:
         raise UsageError(f"{COMMAND} has a command; leave it out")
     if parsed.all("secret"):
         raise UsageError(f"{COMMAND} takes no --secret; run `netsandbox run --secret NAME@HOST -- pytest` instead")
+    for word in parsed.words:
+        if not is_profile(word):
+            raise unknown_profile(word)
     take_profiles(parsed, COMMAND)
     file = read_config(parsed)
     settings = report_rules(settings_of(parsed, file), parsed.flags)
@@ -57,6 +63,26 @@ def sandbox_of(config: pytest.Config, allow: Iterable[str], folder: str) -> Sand
         files=copy_with(rules, allow_read=(*rules.allow_read, *shown), allow_write=(*rules.allow_write, *written)),
     )
     return Sandbox(policy_of(parsed, file), settings)
+
+
+def _hosts(config: pytest.Config, allow: Iterable[str]) -> list[str]:
+    """What is allowed by the configuration, options and a mark. Errors name the place as pytest has it."""
+    given = {
+        "netsandbox_allow": config.getini("netsandbox_allow"),
+        "--netsandbox-allow": _option(config, "netsandbox_allow"),
+        "@pytest.mark.netsandbox(allow)": list(allow),
+    }
+    for origin, hosts in given.items():
+        for host in hosts:
+            _check(host, origin)
+    return [host for hosts in given.values() for host in hosts]
+
+
+def _check(host: str, origin: str) -> None:
+    try:
+        (parse_address if _rule(host) == "--allow-address" else parse_domain)(host, origin)
+    except UsageError as error:
+        raise UsageError(str(error).replace(" --online ", " --netsandbox-options=--online ")) from None
 
 
 def _option(config: pytest.Config, name: str) -> Any:

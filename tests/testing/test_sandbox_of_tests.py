@@ -31,7 +31,10 @@ def test_a_denial_is_told_once_with_the_option_of_pytest() -> None:
 def test_an_allowed_host_that_was_not_found_is_not_told_as_a_rule() -> None:
     line = json.dumps({"host": "a.test", "port": 443, "reason": "lookup-failed", "flag": None, "pids": [1]})
     (text,) = denial_texts([line])
-    assert text.startswith("netsandbox: denied a.test:443 (lookup-failed); it is allowed but was not reached")
+    assert text == (
+        "netsandbox: a.test:443 is allowed but was not reached (lookup-failed);"
+        " check the name and the host's own network"
+    )
 
 
 def test_denials_are_chosen_by_their_processes() -> None:
@@ -81,6 +84,28 @@ def test_what_the_interpreter_loads_is_shown_and_what_is_above_the_project_is_no
 def test_a_command_is_no_option(config: pytest.Config, tmp_path: Path) -> None:
     config.option.netsandbox_options = "-- true"
     with pytest.raises(UsageError, match="leave it out"):
+        sandbox_of(config, (), str(tmp_path))
+
+
+@pytest.mark.parametrize("options", ["--foo", "postgresql --foo"])
+def test_the_help_of_run_lists_the_options(config: pytest.Config, tmp_path: Path, options: str) -> None:
+    config.option.netsandbox_options = options
+    with pytest.raises(UsageError, match="unknown option '--foo'; see `netsandbox run --help`"):
+        sandbox_of(config, (), str(tmp_path))
+
+
+def test_a_word_among_the_options_is_a_profile(config: pytest.Config, tmp_path: Path) -> None:
+    config.option.netsandbox_options = "ls"
+    with pytest.raises(UsageError, match="unknown profile 'ls'; "):
+        sandbox_of(config, (), str(tmp_path))
+
+
+def test_a_host_that_is_no_rule_is_refused_by_the_name_that_pytest_has(config: pytest.Config, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^@pytest\.mark\.netsandbox\(allow\): 'a b' "):
+        sandbox_of(config, ["a b"], str(tmp_path))
+    config.option.netsandbox_allow = ["*"]
+    advice = "use --netsandbox-options=--online to allow everything"
+    with pytest.raises(UsageError, match=rf"^--netsandbox-allow: '\*' matches every name; {advice}$"):
         sandbox_of(config, (), str(tmp_path))
 
 
