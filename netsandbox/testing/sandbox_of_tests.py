@@ -25,6 +25,7 @@ from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
 from netsandbox.paths import home, packages
 from netsandbox.policy.file_rules import PathRule, path_rule
+from netsandbox.policy.reasons import LOOKUP_FAILED
 from netsandbox.policy.rules import parse_address, parse_domain
 from netsandbox.runtime.option_parser import parse
 from netsandbox.testing.plugin import ALLOWED, INSIDE
@@ -32,6 +33,7 @@ from netsandbox.text import denial_text, printable_place
 
 DEFAULTS = ("--no-detect", "--no-publish", "--share-tmp")
 DENIALS = "denials"
+UNREACHED = "check the name and the host's own network"
 _OPTION = re.compile("^--allow-(domain|address) ")
 COMMAND = "pytest --netsandbox-options"
 HELP = "netsandbox run"  # whose help lists these options
@@ -122,4 +124,6 @@ def denial_texts(lines: Iterable[str], is_wanted: Callable[[list[int]], bool] = 
 def _text(denial: dict[str, Any]) -> str:
     host, flag = denial["host"], denial["flag"]
     place = printable_place(host, denial["port"]) if host is not None else "more than can be listed"
+    if denial["reason"] == LOOKUP_FAILED:
+        return f"netsandbox: {place} is allowed but was not reached ({LOOKUP_FAILED}); {UNREACHED}"
     return f"netsandbox: {denial_text(place, denial['reason'], flag and _OPTION.sub('--netsandbox-allow ', flag))}"
