@@ -93,6 +93,8 @@ class Sandbox:
     """
 
     def __init__(self, policy: Policy, settings: RunSettings | None = None, *, secrets: Iterable[str] = ()) -> None:
+        if not isinstance(policy, Policy):
+            raise TypeError(f"policy is a netsandbox.Policy, not {type(policy).__name__}; write Sandbox(Policy(…))")
         base = settings or RunSettings()
         check_localhost(base.localhost)
         self.policy, rules = with_secrets(policy, secrets)
@@ -147,7 +149,8 @@ class Sandbox:
                 output, errors = process.communicate(input, timeout)
             except subprocess.TimeoutExpired as late:
                 process.end()
-                raised = TimeoutExpired(process.args, late.timeout, late.output, late.stderr)
+                assert timeout is not None  # `late` has what was left of it when the pipes were closed
+                raised = TimeoutExpired(process.args, timeout, late.output, late.stderr)
                 raised.outcome = process.outcome
                 raise raised from None
             except BaseException:

@@ -158,6 +158,12 @@ def test_a_command_is_a_list(command: Any) -> None:
         Sandbox(Policy()).run(command)
 
 
+@pytest.mark.parametrize("policy", [{}, None, ["example.com"]])
+def test_a_policy_is_a_policy(policy: Any) -> None:
+    with pytest.raises(TypeError, match=r"policy is a netsandbox\.Policy, not (dict|NoneType|list); write "):
+        Sandbox(policy)
+
+
 def test_a_bad_rule_raises_when_the_policy_is_made() -> None:
     with pytest.raises(UsageError):
         Policy(allow_domains=["*"])
@@ -214,6 +220,11 @@ class TestAsInSubprocess:
         assert caught.value.outcome is not None
         assert caught.value.outcome.returncode == -9
         assert '"audit.seal"' in Path(caught.value.outcome.audit_log).read_text()  # it ended in order
+
+    def test_an_expired_time_limit_is_the_one_that_was_given(self, box: Sandbox) -> None:
+        with pytest.raises(subprocess.TimeoutExpired, match=r"timed out after 0\.5 seconds") as caught:
+            box.run(["sleep", "60"], timeout=0.5)
+        assert caught.value.timeout == 0.5
 
     def test_mistakes_are_the_same(self, box: Sandbox, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="may not both be used"):
