@@ -20,7 +20,7 @@ from netsandbox.policy.http_index import HttpRuleIndex
 from netsandbox.policy.http_paths import canonical_path
 from netsandbox.policy.http_rules import NEVER, HttpRule, base_url, is_token, parse_http
 from netsandbox.policy.policy import DEFAULT_PORTS, DomainRule
-from netsandbox.policy.rules import parse_domain
+from netsandbox.policy.rules import as_written, parse_domain
 from netsandbox.policy.trie import EVERY_PORT, NameTrie
 from netsandbox.policy.verdict import Verdict, verdict
 from netsandbox.text import quoted, shell_quoted
@@ -161,8 +161,9 @@ def inspection(
     for rule in (*found.allow, *found.deny):
         name = rule.domain.name
         if not rule.domain.below and found.excepts(name, (rule.domain.ports or (EVERY_PORT,))[0]):
+            option = as_written("--inspect-except", rule.origin)
             raise UsageError(
-                f"{rule.origin}: {rule.text!a} is about a host that is not inspected; leave it or --inspect-except out"
+                f"{rule.origin}: {rule.text!a} is about a host that is not inspected; leave it or {option} out"
             )
     return found if found.allow or found.deny or found.hosts else None
 

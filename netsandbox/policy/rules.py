@@ -30,6 +30,14 @@ _EXCEPT = " except "
 _SCHEMES = {"http": 80, "https": 443}
 _SHORTEST_PREFIX = {4: 8, 6: 7}  # a shorter one is no network but a large part of the world
 _IPV6_ADDRESS, _IPV6_NETWORK = "[2001:db8::1]:443", "[2001:db8::/32]:443"
+_RULES_OF_PYTHON = (
+    *("allow_domains", "deny_domains", "allow_addresses"),
+    *("allow_http", "deny_http", "inspect", "inspect_except", "secrets", "budgets"),
+)
+_PARAMETERS = {
+    **{"--online": 'mode="online"', "--offline": 'mode="offline"'},
+    **{"--deny-domain": "deny_domains", "--inspect-except": "inspect_except"},
+}
 _ANSWERED = ("A", "AAAA", "HTTPS", "SVCB")  # forwarding them would let a session learn real addresses, or keys for ECH
 
 
@@ -126,8 +134,9 @@ def parse_domain(text: str, origin: str, *, deny: bool = False) -> DomainRule:
 
 def _parse_exceptions(text: str, origin: str, *, deny: bool) -> DomainRule:
     pattern, _, listed = text.partition(_EXCEPT)
+    instead = as_written("--deny-domain", origin)
     if not deny:
-        refuse(origin, text, "has an exception, and only a deny rule can have one", "deny the name with --deny-domain")
+        refuse(origin, text, "has an exception, and only a deny rule can have one", f"deny the name with {instead}")
     if _EXCEPT in listed:
         refuse(origin, text, "says except twice", "write the exceptions as a list: except NAME, NAME")
     rule = parse_domain(pattern.strip(), origin, deny=True)
@@ -171,7 +180,12 @@ def parse_address(text: str, origin: str) -> AddressRule:
     if unmapped(address) is not address and length >= 96:
         address, length = unmapped(address), length - 96
     if length < _SHORTEST_PREFIX[address.version]:
-        refuse(origin, text, "covers a large part of the internet", "use --online to allow everything")
+        refuse(
+            origin,
+            text,
+            "covers a large part of the internet",
+            f"use {as_written('--online', origin)} to allow everything",
+        )
     return AddressRule(text, origin, address, length, ports)
 
 
@@ -256,8 +270,8 @@ def _split_url(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]:
 def _check_wildcards(pattern: str, name: str, text: str, origin: str, *, deny: bool) -> None:
     """Refuse a pattern for every name, and a *name* with a wildcard left in it."""
     if pattern.strip("*.[]?") == "" and pattern.strip("."):
-        instead = "use --offline to deny everything" if deny else "use --online to allow everything"
-        refuse(origin, text, "matches every name", instead)
+        mode, verb = ("--offline", "deny") if deny else ("--online", "allow")
+        refuse(origin, text, "matches every name", f"use {as_written(mode, origin)} to {verb} everything")
     if "*" in name or "?" in name:
         what = "has a wildcard that is not its whole first label"
         refuse(origin, text, what, "write *.example.com or **.example.com")
@@ -284,6 +298,11 @@ def _authority(address: Address, ports: tuple[int, ...] | None) -> str:
     if ports is None:
         return f"[{address.text}]" if address.version == 6 else address.text
     return join_host_port(address.text, ports[0] if ports else "*")
+
+
+def as_written(option: str, origin: str) -> str:
+    """*option* as the reader of an error writes it, who may have written the rule in Python."""
+    return _PARAMETERS[option] if origin in _RULES_OF_PYTHON else option
 
 
 def refuse(origin: str, text: str, what: str, instead: str) -> NoReturn:

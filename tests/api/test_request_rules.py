@@ -37,6 +37,15 @@ def test_texts_are_those_of_the_command_line() -> None:
     assert request_rules() is None
 
 
+def test_errors_name_parameters_and_not_options() -> None:
+    with pytest.raises(
+        UsageError, match=r"^allow_http: '\*' matches every name; use mode=\"online\" to allow everything$"
+    ):
+        request_rules(allow_http=["https://*/a"])
+    with pytest.raises(UsageError, match=r"^deny_http: .* is not inspected; leave it or inspect_except out$"):
+        request_rules(deny_http=["https://a.test/"], inspect_except=["a.test"])
+
+
 def test_secrets_add_their_hosts_to_those_that_are_inspected() -> None:
     plain = Policy(["a.test", "b.test"], inspection=request_rules(inspect=["b.test"]))
     policy, rules = with_secrets(plain, ["TOKEN@a.test:8443"])

@@ -215,6 +215,16 @@ def test_a_rule_for_the_whole_internet_is_refused_and_points_to_online(text):
         parse_address(text, "--allow-address")
 
 
+def test_a_parameter_of_python_is_refused_in_the_words_of_python():
+    for text, parse, instead in (
+        ("*", parse_domain, 'use mode="online"'),
+        ("0.0.0.0/0", parse_address, 'use mode="online"'),
+        ("**.a.test except b.a.test", parse_domain, "deny the name with deny_domains"),
+    ):
+        with pytest.raises(UsageError, match=f"^allow_domains: .*; {instead}"):
+            parse(text, "allow_domains")
+
+
 @pytest.mark.parametrize(
     ("text", "has_network"), [("nope", False), ("nope/24", True), ("[::1", False), ("[::/x", True)]
 )
