@@ -42,6 +42,16 @@ class FileDenial:
     reason: str
     rule: str | None = None
 
+    @property
+    def flag(self) -> str | None:
+        """The option that would have allowed it; None if no option does, or if a rule denied it."""
+        from netsandbox.paths import home
+        from netsandbox.policy.file_denials import Advice
+        from netsandbox.runtime.protection import own_paths
+
+        advice = Advice(os.path.realpath(home()), os.path.realpath, own_paths)
+        return None if self.rule else advice.hint(self.path, self.operation, self.reason)
+
 
 @frozen
 class Outcome:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+from netsandbox.policy import reasons
 from netsandbox.policy.variables import Layer
 from netsandbox.session import launch
 from netsandbox.settings import RunSettings
@@ -24,3 +28,20 @@ def test_logs_are_swept_after_one_session_in_sixteen(session: str, times: int, m
     monkeypatch.setattr("netsandbox.audit.sweep.sweep", lambda: swept.append(None))
     launch.sweep_logs(session)
     assert len(swept) == times
+
+
+@pytest.mark.parametrize(
+    ("operation", "rule", "flag"),
+    [
+        ("read", None, "--allow-read ~/Documents"),
+        ("make", None, "--allow-write ~/Documents"),
+        ("read", "--deny-read ~/Documents", None),
+    ],
+)
+def test_a_refused_file_has_the_option_that_opens_it(
+    operation: str, rule: str | None, flag: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = os.path.realpath(tmp_path)
+    monkeypatch.setenv("HOME", own)
+    reason = reasons.DENY_RULE if rule else reasons.NOT_SHOWN
+    assert launch.FileDenial(f"{own}/Documents/plan.md", operation, 1, reason, rule).flag == flag
