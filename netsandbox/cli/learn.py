@@ -21,7 +21,7 @@ from netsandbox.backends import own_addresses
 from netsandbox.cli import run
 from netsandbox.cli.help import print_help
 from netsandbox.cli.notices import kept_lines
-from netsandbox.cli.run_options import MODES, check_bound, policy_of, read_config, settings_of
+from netsandbox.cli.run_options import MODES, check_bound, policy_of, read_config, rules_of, settings_of
 from netsandbox.cli.terminal import confirm, notice, wants_colour
 from netsandbox.config.document import layer_of
 from netsandbox.config.file_settings import FileSettings
@@ -120,7 +120,7 @@ def _run_recorded(parsed: Parsed, file: FileSettings | None, settings: RunSettin
 def _present(parsed: Parsed, file: FileSettings | None) -> Policy:
     """The policy of files and profiles. What the command line allows may have to be learned; what it denies is not
     proposed."""
-    deny = parsed.all("deny-domain")
+    deny = rules_of(parsed, "deny-domain")
     if file is None:
         return Policy((), deny, mode=FILTERED)
     return Policy(

@@ -20,6 +20,7 @@ from netsandbox.system import IS_MACOS, NAME
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from netsandbox_portmap.localhost_settings import LocalhostSettings
 
@@ -166,17 +167,31 @@ def policy_of(parsed: Parsed, file: FileSettings | None, secrets: SessionSecrets
 
         inspection = inspection_of(parsed, file, opening, secrets, ports)
     return Policy(
-        [*(opening.allow_domains if opening else ()), *parsed.all("allow-domain")],
-        [*(file.deny_domains if file else ()), *parsed.all("deny-domain")],
-        [*(opening.allow_addresses if opening else ()), *parsed.all("allow-address")],
+        [*(opening.allow_domains if opening else ()), *rules_of(parsed, "allow-domain")],
+        [*(file.deny_domains if file else ()), *rules_of(parsed, "deny-domain")],
+        [*(opening.allow_addresses if opening else ()), *rules_of(parsed, "allow-address")],
         mode=mode if _asked(parsed, file)[0] is None else FILTERED,
         default_ports=ports,
-        allow_unix_sockets=[*(file.allow_unix_sockets if file else ()), *parsed.all("allow-unix-socket")],
-        allow_query_types=[*(file.allow_query_types if file else ()), *parsed.all("allow-query-type")],
+        allow_unix_sockets=[*(file.allow_unix_sockets if file else ()), *rules_of(parsed, "allow-unix-socket")],
+        allow_query_types=[*(file.allow_query_types if file else ()), *rules_of(parsed, "allow-query-type")],
         mode_origin=origin,
         inspection=inspection,
         budgets=_budgets(parsed, file),
     )
+
+
+def rules_of(parsed: Parsed, name: str) -> tuple[Any, ...]:
+    """The rules of one option, which is their origin. A policy would name its own parameter instead."""
+    texts, origin = parsed.all(name), f"--{name}"
+    if not texts:
+        return ()
+    from netsandbox.policy import rules
+
+    if name.endswith("-domain"):
+        return rules.domains(texts, origin, deny=name == "deny-domain")
+    read: Any = {"allow-address": rules.addresses, "allow-unix-socket": rules.unix_sockets}
+    found: tuple[Any, ...] = read.get(name, rules.query_types)(texts, origin)
+    return found
 
 
 def _budgets(parsed: Parsed, file: FileSettings | None) -> tuple[BudgetRule, ...]:

@@ -250,7 +250,7 @@ def _removal(verdict: Verdict) -> str:
     rule = verdict.rule or ""
     where = "remove {} from deny_domains" if verdict.origin != "--deny-domain" else "remove --deny-domain {}"
     text = where.format(shell_quoted(rule) if " " in rule else rule)
-    if verdict.origin != "--deny-domain":
+    if verdict.origin not in ("--deny-domain", "deny_domains"):
         text += f" ({verdict.origin})"
     if not rule.startswith("*"):
         return text

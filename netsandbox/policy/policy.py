@@ -138,11 +138,11 @@ class Policy:
 
             self.default_ports = rules.ports(default_ports)
             parsed = (
-                rules.domains(allow_domains, "--allow-domain", deny=False),
-                rules.domains(deny_domains, "--deny-domain", deny=True),
-                rules.addresses(allow_addresses),
-                rules.unix_sockets(allow_unix_sockets),
-                rules.query_types(allow_query_types),
+                rules.domains(allow_domains, "allow_domains", deny=False),
+                rules.domains(deny_domains, "deny_domains", deny=True),
+                rules.addresses(allow_addresses, "allow_addresses"),
+                rules.unix_sockets(allow_unix_sockets, "allow_unix_sockets"),
+                rules.query_types(allow_query_types, "allow_query_types"),
             )
         (
             self.allow_domains,

@@ -55,9 +55,8 @@ def domains(given: Iterable[str | DomainRule] | None, origin: str, *, deny: bool
     return tuple(found)
 
 
-def addresses(given: Iterable[str | AddressRule] | None) -> tuple[AddressRule, ...]:
+def addresses(given: Iterable[str | AddressRule] | None, origin: str) -> tuple[AddressRule, ...]:
     """Address rules, parsed where they were strings."""
-    origin = "--allow-address"
     found = []
     for item in items(given, origin):
         if isinstance(item, str):

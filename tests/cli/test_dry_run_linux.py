@@ -19,6 +19,7 @@ from netsandbox.cli.run import main
 from netsandbox.frozen import copy_with
 from netsandbox.policy.file_rules import FileRules, PathRule
 from netsandbox.policy.policy import Policy
+from netsandbox.policy.rules import parse_domain
 from netsandbox.settings import RunSettings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,7 +91,7 @@ allow     example.com                      ports 80, 443    --allow-domain"""
 
 
 def test_people_read_what_a_session_is_made_of() -> None:
-    lines = plan_lines(PLANNED, Policy(["example.com"]), RunSettings(localhost=LOCAL))
+    lines = plan_lines(PLANNED, Policy([parse_domain("example.com", "--allow-domain")]), RunSettings(localhost=LOCAL))
     golden = GOLDEN.splitlines()
     assert lines[: len(golden)] == golden
 

@@ -49,16 +49,16 @@ def test_the_rule_is_named_with_the_place_where_it_stands_now() -> None:
     entry = {**DENIED, "reason": "deny-rule", "rule": "*.test"}
     assert lines(entry, Policy(deny_domains=["*.test"]))[2:] == [
         "why       deny-rule: a deny rule names it",
-        "rule      *.test (--deny-domain, in the policy as it is now)",
-        "to do     remove *.test from the deny rules (--deny-domain)",
-        "now       denied by the policy as it is now: a deny rule names it: *.test (--deny-domain)",
+        "rule      *.test (deny_domains, in the policy as it is now)",
+        "to do     remove *.test from the deny rules (deny_domains)",
+        "now       denied by the policy as it is now: a deny rule names it: *.test (deny_domains)",
     ]
     assert "rule      *.test (not in the policy as it is now)" in lines(entry)
 
 
 def test_what_is_allowed_by_now_is_said_to_be() -> None:
     assert lines(DENIED, Policy(["a.test"]))[-1] == (
-        "now       allowed by the policy as it is now: a rule allows it: a.test (--allow-domain)"
+        "now       allowed by the policy as it is now: a rule allows it: a.test (allow_domains)"
     )
 
 

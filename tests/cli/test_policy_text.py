@@ -31,9 +31,9 @@ def test_lines_and_values_name_every_rule_with_its_ports_and_origin() -> None:
     policy = Policy(["a.test", "b.test:*"], ["c.test"], ["192.0.2.7:5432"])
     text = "\n".join(policy_lines(policy, RunSettings(mode=policy.mode), ["MY_TOKEN"]))
     for rule, ports, origin in (
-        ("a.test", "ports 80, 443", "--allow-domain"),
-        ("b.test:*", "every port", "--allow-domain"),
-        ("192.0.2.7:5432", "port 5432", "--allow-address"),
+        ("a.test", "ports 80, 443", "allow_domains"),
+        ("b.test:*", "every port", "allow_domains"),
+        ("192.0.2.7:5432", "port 5432", "allow_addresses"),
     ):
         assert any(rule in line and ports in line and origin in line for line in text.splitlines()), (rule, text)
     assert "c.test" in text

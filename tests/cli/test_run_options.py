@@ -253,3 +253,15 @@ def test_the_named_backend_reaches_the_session() -> None:
     for arguments, backend in (["--backend", "namespaces"], "namespaces"), ([], None):
         parsed = parse(["--no-config", *arguments], run.OPTIONS, "netsandbox run")
         assert settings_of(parsed, None).backend == backend
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--allow-domain", "*"), ("--deny-domain", "*"), ("--allow-address", "0.0.0.0/0")),
+        *(("--allow-query-type", "FOO"), ("--allow-unix-socket", "a")),
+    ],
+)
+def test_a_mistake_of_the_command_line_names_its_option(option: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f"^{option}: "):
+        policy_of(parse([option, value], run.OPTIONS, "netsandbox run"), None)

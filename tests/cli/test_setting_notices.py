@@ -31,7 +31,7 @@ from tests.rig.live import sessions
 
 
 def test_contradictory_rules_are_named_both() -> None:
-    policy = Policy([parse_domain("a.test", "rules.toml:3")], ["a.test"])
+    policy = Policy([parse_domain("a.test", "rules.toml:3")], [parse_domain("a.test", "--deny-domain")])
     assert contradiction_lines(overruled(policy), verbose=False) == [
         "rules.toml:3: a.test is denied by --deny-domain (a.test), which wins; leave one of them out"
     ]
@@ -44,7 +44,8 @@ def test_a_part_of_a_profile_may_be_denied_without_a_line() -> None:
 
 
 def test_a_rule_for_localhost_is_answered_with_the_option_that_was_meant() -> None:
-    rules = Policy(["localhost:3000", "a.localhost", "notlocalhost", "a.test"]).allow_domains
+    names = ("localhost:3000", "a.localhost", "notlocalhost", "a.test")
+    rules = Policy([parse_domain(name, "--allow-domain") for name in names]).allow_domains
     assert localhost_lines(rules) == [
         "--allow-domain: localhost:3000 is the session's own, and needs no rule; to reach a server of this machine use"
         " --connect-host 3000",

@@ -12,7 +12,7 @@ from netsandbox.policy.rules import parse_domain
 def test_rules_keep_their_origins(decide):
     verdict = decide(Policy([parse_domain("example.test", "netsandbox.toml:12")]), "example.test")
     assert verdict.origin == "netsandbox.toml:12"
-    assert decide(Policy(["example.test"]), "example.test").origin == "--allow-domain"
+    assert decide(Policy(["example.test"]), "example.test").origin == "allow_domains"
 
 
 def test_the_mode_follows_from_the_rules_unless_given():

@@ -348,9 +348,20 @@ def test_lists_of_every_kind_are_taken():
     assert policy.allow_query_types == ("TXT", "TXT", "TYPE65280")
 
 
-def test_a_mistake_of_the_command_line_names_its_option() -> None:
-    with pytest.raises(UsageError, match=r"^--allow-query-type: 'FOO' is not a record type"):
-        Policy(["example.com"], allow_query_types=["FOO"])
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        *(("allow_domains", "*"), ("deny_domains", "*"), ("allow_addresses", "0.0.0.0/0")),
+        *(("allow_query_types", "FOO"), ("allow_unix_sockets", "a")),
+    ],
+)
+def test_a_mistake_in_python_names_its_parameter(parameter: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f"^{parameter}: ") as refused:
+        Policy(**{parameter: [value]})  # type: ignore[arg-type]
+    assert "--" not in str(refused.value)
+
+
+def test_types_of_queries_have_one_spelling() -> None:
     assert Policy(["example.com"], allow_query_types=["txt"]).allow_query_types == ("TXT",)
 
 
