@@ -208,7 +208,7 @@ def test_a_killed_session_leaves_a_whole_file(netsandbox: CommandLine, inspectin
         (("--inspect", "example.com", "--har-bodies", "64kB"), "add --har FILE"),
         (("--inspect", "example.com", "--har", "x.har", "--har-bodies", "1GB"), "write 64kB"),
         (("--inspect", "example.com", "--har", "/proc/x.har"), "HAR file '/proc/x.har' "),
-        (("--inspect", "example.com", "--har", "/etc/hostname"), "no HAR of netsandbox"),
+        (("--inspect", "example.com", "--har", "/etc/hostname"), "not a HAR of netsandbox"),
     ],
 )
 def test_what_cannot_be_is_one_line(inspecting: Inspecting, rules: tuple[str, ...], message: str) -> None:
