@@ -1,7 +1,8 @@
 """What the name of the command means: it selects a profile, or it is an agent that would start a sandbox in ours.
 
 Only a bare name on the command line selects a profile, as `npx` in an empty folder: the user has typed it, while a path
-may lead into the project. What a shell or a script runs is not examined. Every launch loads this module.
+may lead into the project; `python -m pip` is pip. What a shell or a script runs is not examined. Every launch loads
+this module.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ PROFILES = {name: profile for profile, names in _NAMES.items() for name in names
 
 def selecting_name(command: Sequence[str] | None) -> str:
     """The name in *command* that selects a profile; empty if it selects none (pure)."""
-    return command[0] if command and command[0] in PROFILES else ""
+    first, option, module, *_ = (*(command or ()), "", "", "")
+    name = module if option == "-m" and first.rstrip("0123456789.") == "python" else first
+    return name if name in PROFILES else ""
 
 
 def without_own_sandbox(command: list[str], profiles: Iterable[str]) -> list[str]:

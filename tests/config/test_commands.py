@@ -13,6 +13,13 @@ from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER, listed
     [
         (["npx", "cowsay"], "npx"),
         (["cargo", "install", "x"], "cargo"),
+        (["python", "-m", "pip", "install", "x"], "pip"),
+        (["python3.12", "-m", "pipx"], "pipx"),
+        (["python3", "-m"], ""),
+        (["python3", "pip"], ""),
+        (["python3", "-m", "http.server"], ""),
+        (["./python3", "-m", "pip"], ""),
+        (["pythonista", "-m", "pip"], ""),
         (["./npx"], ""),
         (["/usr/bin/npx"], ""),
         (["sh", "-c", "npx cowsay"], ""),
