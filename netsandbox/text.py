@@ -13,6 +13,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import AnyStr
 
 MAX_QUOTED = 100
 MAX_LISTED = 8  # texts in a line
@@ -82,6 +83,20 @@ def denial_text(place: str, reason: object, flag: object) -> str:
     """A denial for people. *place* is printable, the other values may be those of a command."""
     unreached = "; it is allowed but was not reached" if reason == "lookup-failed" else ""
     return f"denied {place} ({printable(reason)})" + (f"; allow it with {printable(flag)}" if flag else unreached)
+
+
+def has_pieces(pieces: Sequence[AnyStr], text: AnyStr) -> bool:
+    """Whether *text* has the pieces between the stars of a pattern, in their order."""
+    first, last = pieces[0], pieces[-1]
+    if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for part in pieces[1:-1]:
+        found = text.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
 
 
 def shell_quoted(text: str) -> str:

@@ -5,13 +5,13 @@ The text is a shell script: what is not a command is a comment, so all of it, or
 
 from __future__ import annotations
 
+from netsandbox.backends.broker.requirements import NETWORK_LANDLOCK
 from netsandbox.doctor.host_facts import CLONE, COUNTS, LOCALNETS, PTRACE, RESTRICTED, HostFacts
 from netsandbox.frozen import frozen
 from netsandbox.text import single_line
 
 SETTINGS_FILE = "/etc/sysctl.d/60-netsandbox.conf"
 USUAL_COUNT = 15000
-NETWORK_ABI = 4  # of Landlock: rules for TCP, Linux 6.7
 MAX_PTRACE = 1  # a greater one lets no process read another's memory
 CONTAINER_OPTIONS = "--security-opt seccomp=unconfined --security-opt apparmor=unconfined"
 
@@ -57,7 +57,7 @@ def broker_fixes(facts: HostFacts, landlock_abi: int) -> list[Fix]:
                 ),
             )
         )
-    elif landlock_abi < NETWORK_ABI:
+    elif landlock_abi < NETWORK_LANDLOCK:
         fixes.append(Fix(f"Landlock has no rules for TCP (ABI {landlock_abi})", ("# use Linux 6.7 or newer",)))
     return fixes
 

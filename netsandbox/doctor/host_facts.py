@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.backends.broker.requirements import DEVICES, FILTERED, read_file
 from netsandbox.frozen import frozen
 
 RESTRICTED = "kernel.apparmor_restrict_unprivileged_userns"
@@ -11,9 +12,8 @@ CLONE = "kernel.unprivileged_userns_clone"
 PTRACE = "kernel.yama.ptrace_scope"
 # A session makes one of each kind.
 COUNTS = tuple(f"user.max_{kind}_namespaces" for kind in ("user", "net", "mnt", "pid", "ipc"))
-LOCALNETS = tuple(f"net.ipv4.conf.{device}.route_localnet" for device in ("all", "lo"))
+LOCALNETS = tuple(f"net.ipv4.conf.{device}.route_localnet" for device in DEVICES)
 SWITCHES = (RESTRICTED, CLONE, PTRACE, *COUNTS, *LOCALNETS)
-FILTERED = "2"  # of `Seccomp:` in /proc/self/status
 CONTAINER_MARKS = (".dockerenv", "run/.containerenv", "var/run/secrets/kubernetes.io")
 
 
@@ -41,16 +41,16 @@ class HostFacts:
 
 def read_facts(root: str = "/") -> HostFacts:
     """The facts of the machine whose files are below *root*."""
-    switches = {name: _read(root, f"proc/sys/{name.replace('.', '/')}") for name in SWITCHES}
-    status = _read(root, "proc/self/status") or ""
+    switches = {name: read_file(root, f"proc/sys/{name.replace('.', '/')}") for name in SWITCHES}
+    status = read_file(root, "proc/self/status") or ""
     seccomp = [line.split()[-1] for line in status.splitlines() if line.startswith("Seccomp:")]
     return HostFacts(
         {name: value for name, value in switches.items() if value is not None},
-        _read(root, "sys/module/apparmor/parameters/enabled") == "Y",
+        read_file(root, "sys/module/apparmor/parameters/enabled") == "Y",
         seccomp == [FILTERED],
         any(os.path.exists(os.path.join(root, mark)) for mark in CONTAINER_MARKS),
-        _read(root, "sys/kernel/security/lsm") or "",
-        _profile(_read(root, "proc/self/attr/apparmor/current") or ""),
+        read_file(root, "sys/kernel/security/lsm") or "",
+        _profile(read_file(root, "proc/self/attr/apparmor/current") or ""),
     )
 
 
@@ -58,11 +58,3 @@ def _profile(label: str) -> str:
     """`NAME (enforce)`; others confine nothing."""
     name, _, mode = label.rpartition(" ")
     return name if mode == "(enforce)" else ""
-
-
-def _read(root: str, name: str) -> str | None:
-    try:
-        with open(os.path.join(root, name), encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return None

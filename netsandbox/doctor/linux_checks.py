@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 
+from netsandbox.backends.broker.requirements import SIGNAL_LANDLOCK
 from netsandbox.backends.linux.cgroup import ADVICE, FILES, Cgroup, find_cgroup
 from netsandbox.backends.linux.process_rules import is_exempt
 from netsandbox.backends.linux.seccomp import syscall_table
@@ -25,7 +26,6 @@ from netsandbox.doctor.helper_trial import helper_failure
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.session.inspection import import_folders
 
-SIGNAL_SCOPE_ABI = 6
 NAMESPACES = ("user namespaces", "private /proc", "network namespace", "nftables tproxy")
 LEAST_KERNEL = (5, 12)  # mount_setattr(2); everything else is older
 REINSTALL = "reinstall netsandbox with a C compiler at hand"
@@ -134,7 +134,7 @@ def inspection() -> Check:
 
 
 def landlock(abi: int) -> Check:
-    if abi >= SIGNAL_SCOPE_ABI:
+    if abi >= SIGNAL_LANDLOCK:
         return Check("Landlock", OK, f"ABI {abi}; signals end at the session's border")
     remedy = "nothing to do; Linux 6.12 with lsm=landlock,… has it"
     return Check("Landlock", NOTE, f"ABI {abi}, without signal scopes; `kill 0` is refused instead", remedy)

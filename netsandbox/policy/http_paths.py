@@ -11,6 +11,8 @@ Rules kept:
 
 from __future__ import annotations
 
+from netsandbox.text import has_pieces
+
 MAX_PATH = 16 * 1024  # bytes; a longer one is not compared
 ANY = "**"  # stands for any number of segments
 _HEX = frozenset("0123456789abcdefABCDEF")
@@ -110,15 +112,4 @@ def _match(patterns: tuple[str, ...], segments: list[str]) -> bool:
 
 
 def _match_segment(pattern: str, segment: str) -> bool:
-    if "*" not in pattern:
-        return pattern == segment
-    first, *middle, last = pattern.split("*")
-    if len(segment) < len(first) + len(last) or not (segment.startswith(first) and segment.endswith(last)):
-        return False
-    begin, end = len(first), len(segment) - len(last)
-    for part in middle:
-        found = segment.find(part, begin, end)
-        if found < 0:
-            return False
-        begin = found + len(part)
-    return True
+    return has_pieces(pattern.split("*"), segment) if "*" in pattern else pattern == segment

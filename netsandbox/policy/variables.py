@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
+from netsandbox.text import has_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Patterns:
         for part in self._infixes:
             if part in name:
                 return True
-        return any(_fits(parts, name) for parts in self._others) if self._others else False
+        return any(has_pieces(parts, name) for parts in self._others) if self._others else False
 
     def matches(self, name: bytes) -> bool:
         return self.names(name) or self.fits(name)
@@ -153,17 +154,3 @@ def check_pattern(text: str, origin: str) -> str:
     if not text.isascii() or not text.replace("*", "A").isidentifier() or not text.strip("*"):
         raise UsageError(f"{origin}: {text!a} is not the name of a variable; write GITHUB_TOKEN, or AWS_* for many")
     return text
-
-
-def _fits(parts: list[bytes], name: bytes) -> bool:
-    """Whether *name* has the pieces between the stars, in their order."""
-    first, *middle, last = parts
-    if not name.startswith(first) or not name.endswith(last) or len(name) < len(first) + len(last):
-        return False
-    at, end = len(first), len(name) - len(last)
-    for part in middle:
-        found = name.find(part, at, end)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return True

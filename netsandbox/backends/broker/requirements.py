@@ -31,7 +31,7 @@ def missing(root: str = "/") -> list[str]:
 
 
 def kernel(root: str) -> str | None:
-    release = _read(root, "proc/sys/kernel/osrelease") or os.uname().release
+    release = read_file(root, "proc/sys/kernel/osrelease") or os.uname().release
     numbers = tuple(int(part) for part in release.partition("-")[0].split(".")[:2] if part.isdigit())
     return (
         None if numbers >= LEAST_KERNEL else f"Linux {release} cannot pass sockets to a caller; use Linux 5.14 or newer"
@@ -39,7 +39,7 @@ def kernel(root: str) -> str | None:
 
 
 def notification(root: str) -> str | None:
-    actions = _read(root, "proc/sys/kernel/seccomp/actions_avail")
+    actions = read_file(root, "proc/sys/kernel/seccomp/actions_avail")
     if actions is None or "user_notif" in actions.split():
         return None
     return "the kernel has no seccomp notification; use one with CONFIG_SECCOMP_FILTER, Linux 5.14 or newer"
@@ -47,7 +47,7 @@ def notification(root: str) -> str | None:
 
 def landlock(root: str) -> str | None:
     """The list of modules cannot be read in most containers; then the helper finds out."""
-    modules = _read(root, "sys/kernel/security/lsm")
+    modules = read_file(root, "sys/kernel/security/lsm")
     if not modules or "landlock" in modules.split(","):
         return None
     return f"Landlock is not among the kernel's security modules; start the kernel with lsm=landlock,{modules}"
@@ -55,7 +55,7 @@ def landlock(root: str) -> str | None:
 
 def memory(root: str) -> str | None:
     """The broker reads the addresses of calls from the caller's memory, as a debugger does."""
-    text = _read(root, "proc/sys/kernel/yama/ptrace_scope") or "0"
+    text = read_file(root, "proc/sys/kernel/yama/ptrace_scope") or "0"
     scope = int(text) if text.isdigit() else 0
     if scope < YAMA_CAPABLE or (scope < YAMA_CLOSED and _has_capability(root)):
         return None
@@ -102,7 +102,7 @@ LOOKS: dict[str, Callable[[str], str | None]] = {
 
 
 def _is_routed(root: str, device: str) -> bool:
-    return _read(root, f"proc/sys/net/ipv4/conf/{device}/route_localnet") == "1"
+    return read_file(root, f"proc/sys/net/ipv4/conf/{device}/route_localnet") == "1"
 
 
 def _has_capability(root: str) -> bool:
@@ -110,13 +110,13 @@ def _has_capability(root: str) -> bool:
 
 
 def _status(root: str, name: str) -> str:
-    for line in (_read(root, "proc/self/status") or "").splitlines():
+    for line in (read_file(root, "proc/self/status") or "").splitlines():
         if line.startswith(name):
             return line[len(name) :].strip()
     return ""
 
 
-def _read(root: str, name: str) -> str | None:
+def read_file(root: str, name: str) -> str | None:
     try:
         with open(os.path.join(root, name), encoding="utf-8", errors="replace") as file:
             return file.read().strip()
