@@ -11,7 +11,7 @@ from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
 from netsandbox.paths import home, short, working_folder
 from netsandbox.policy.file_denials import Advice, is_secret, removal, shell_path
-from netsandbox.policy.file_rules import CHANGE, READ, is_within, path_rule
+from netsandbox.policy.file_rules import CHANGE, MAKE, READ, is_within, path_rule
 from netsandbox.runtime.protection import own_paths
 from netsandbox.session.launch import inherited
 from netsandbox.settings import RunSettings
@@ -70,7 +70,8 @@ def _change(real: str, operation: str, access: PathAccess) -> str | None:
     advice = Advice(own, str, own_paths)
     if access.why == OWN and not os.path.lexists(real):
         return "--share-tmp"
-    option = advice.option(real, operation)
+    does = MAKE if operation == CHANGE and not os.path.lexists(real) else operation
+    option = advice.option(real, does)
     if option is None:
         return BELONGS if advice.is_own(real, operation) else None
     return f"{option[0]} {shell_path(real if os.path.isdir(real) else option[1], own)}"

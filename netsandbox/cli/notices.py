@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from netsandbox.session.launch import Denial, FileDenial, Outcome
     from netsandbox.settings import RunSettings
 
+    Change = tuple[str, str] | str | None  # an option with its value, or a rule
+
 MAX_LINES = 20
 MAX_FILE_LINES = 5
 MAX_KEPT = 3
@@ -186,26 +188,36 @@ def file_denial_lines(denials: Iterable[FileDenial], *, succeeded: bool = False)
     what a command that *succeeded* did not need."""
     own = os.path.realpath(home())
     advice = Advice(own, os.path.realpath, own_paths)
-    by_option: dict[tuple[str, str] | str | None, list[FileDenial]] = {}  # or by the rule that denies
+    by_change: dict[Change, list[FileDenial]] = {}
     for denial in denials:
         is_told = denial.reason != reasons.MADE_LATER
         if is_told and not is_quiet(denial.path, own, denial.operation, succeeded=succeeded):
-            change = denial.rule or advice.option(denial.path, denial.operation, denial.reason)
-            by_option.setdefault(change, []).append(denial)
-    lines = [_file_line(change, group, advice, own) for change, group in by_option.items()]
+            by_change.setdefault(_change(denial, advice, several=True), []).append(denial)
+    lines = [_file_line(group, advice, own) for group in by_change.values()]
     if len(lines) > MAX_FILE_LINES:
         rest = len(lines) - MAX_FILE_LINES
-        lines = [*lines[:MAX_FILE_LINES], f"and {rest} more folders; see `netsandbox audit show --denied --event file`"]
+        lines = [*lines[:MAX_FILE_LINES], f"and {rest} more paths; see `netsandbox audit show --denied --event file`"]
     return lines
 
 
-def _file_line(change: tuple[str, str] | str | None, group: list[FileDenial], advice: Advice, own: str) -> str:
+def _change(denial: FileDenial, advice: Advice, *, several: bool) -> Change:
+    """What would allow it: an option, leaving out a rule, or nothing. The user's own answer is like a rule."""
+    if denial.reason == reasons.DENIED_BY_USER:
+        return denial.reason
+    return denial.rule or advice.option(denial.path, denial.operation, denial.reason, several=several)
+
+
+def _file_line(group: list[FileDenial], advice: Advice, own: str) -> str:
+    """A line for the paths of a folder, or of a rule."""
     first, paths = group[0], {denial.path for denial in group}
+    change = _change(first, advice, several=len(paths) > 1)
     doing = {"read": "reading", "execute": "executing"}.get(first.operation, "writing")
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     real = advice.real(first.path)
     link = f", a link to {shown_path(real)}," if real != first.path else ""
     what = f"denied {doing} {shown_path(first.path)}{link}{more}".rstrip(",")
+    if change == reasons.DENIED_BY_USER:
+        return f"{what} ({change}); your answer held for this session"
     if change is None:
         why = ", because it belongs to netsandbox" if advice.is_own(real, first.operation) else ""
         return f"{what}; no option allows it{why}"

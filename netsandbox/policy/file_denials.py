@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netsandbox.policy import home_paths
-from netsandbox.policy.file_rules import READ, READING, is_within
+from netsandbox.policy.file_rules import CHANGE, READ, READING, is_within
 from netsandbox.policy.reasons import NOT_LISTED, NOT_SHOWN
 from netsandbox.policy.shown_files import PROTECTED, SHELL_FILES
 from netsandbox.text import shell_quoted
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         def read_only(self) -> tuple[str, ...]: ...
 
 
+MAX_HINTED = 1024  # folders
 MIN_DEPTH = 2  # names in a folder that is proposed: never `/srv` or `/home`
 # Start-up files and histories of shells, and what Python keeps beside its modules: programs try these, and do without.
 QUIET_NAMES = (
@@ -52,24 +53,33 @@ class Advice:
         self._home = home
         self._find_own = own
         self._own: Own | None = None
+        self._hinted: dict[tuple[str, str], str] = {}  # the first path by its option for several
         self.real = real
 
-    def option(self, path: str, operation: str, reason: str = NOT_SHOWN) -> tuple[str, str] | None:
-        """The option that would have allowed *operation* on *path*, and its value; None if we advise none."""
+    def option(
+        self, path: str, operation: str, reason: str = NOT_SHOWN, *, several: bool = False
+    ) -> tuple[str, str] | None:
+        """The option that would have allowed *operation* on *path*, and its value; None if we advise none. *several*
+        paths of its folder were refused, so the folder is opened, not the file alone."""
         real = self.real(path)
         if reason == NOT_LISTED:
             return "--allow-execute", real
         if _redirects_git(real) or self.is_own(real, operation):
             return None
-        opened = opened_path(real, self._home)
         if operation in READING:
-            return "--allow-read", opened
+            return "--allow-read", opened_path(real, self._home) if several else real
+        opened = opened_path(real, self._home, alone=operation == CHANGE and not several)
         holds_own = self._own is not None and any(is_within(each, opened) for each in self._own.hidden)
         return "--allow-write", real if holds_own else opened
 
     def hint(self, path: str, operation: str, reason: str = NOT_SHOWN) -> str | None:
-        """The same as a text to paste, with `~` for the home."""
-        option = self.option(path, operation, reason)
+        """The same as a text to paste, with `~` for the home. From the second path of a folder on it opens the
+        folder."""
+        wide = self.option(path, operation, reason, several=True)
+        if wide is not None and len(self._hinted) < MAX_HINTED:
+            self._hinted.setdefault(wide, path)
+        several = wide is not None and self._hinted.get(wide, path) != path
+        option = self.option(path, operation, reason, several=several)
         return None if option is None else f"{option[0]} {shell_path(option[1], self._home)}"
 
     def is_own(self, real: str, operation: str) -> bool:
@@ -111,14 +121,14 @@ def removal(rule: str) -> str:
     return f"leave out {rule}" if rule.startswith("--") else f"remove {rule}"
 
 
-def opened_path(path: str, home: str) -> str:
-    """The path to open: the folder, because tools want its neighbours too; the file itself where its folder would show
-    too much, such as the home or a place of secrets."""
+def opened_path(path: str, home: str, *, alone: bool = False) -> str:
+    """The path to open: the folder, where tools want its neighbours too; the file itself if it is to be opened *alone*,
+    or where its folder would show too much, such as the home or a place of secrets."""
     for name in (*PROTECTED, ".git/hooks"):  # a rule for the folder around them does not open them
         before, found, _ = f"{path}/".partition(f"/{name}/")
         if found:
             return f"{before}/{name}"
-    if "/.git/" in path:
+    if alone or "/.git/" in path:
         return path
     folder = path.rpartition("/")[0]
     is_wide = is_within(home, folder or "/") or folder.count("/") < MIN_DEPTH

@@ -261,8 +261,9 @@ def test_a_refused_file_has_the_option_and_its_table(monkeypatch: pytest.MonkeyP
     entry = {**ENVELOPE, "event": "file", "verdict": "deny", "reason": "not-shown", "operation": "read"}
     told = lines({**entry, "path": f"{tmp_path}/Documents/plan.md", "exe": "/bin/cat"})
     assert told[0] == "denied    reading ~/Documents/plan.md, by /bin/cat"
-    assert told[3] == "to allow  netsandbox run --allow-read ~/Documents"
-    assert told[4] == f'or write  allow_read = ["~/Documents"] below [filesystem] in {FILE}, then `netsandbox trust`'
+    assert told[3] == "to allow  netsandbox run --allow-read ~/Documents/plan.md"
+    table = f'allow_read = ["~/Documents/plan.md"] below [filesystem] in {FILE}'
+    assert told[4] == f"or write  {table}, then `netsandbox trust`"
     written = explain_record({**entry, "operation": "make", "path": f"{tmp_path}/Documents/x"}, Policy())
     assert denial_json(written)["key"] == "filesystem.allow_write"
 

@@ -34,15 +34,20 @@ def test_a_file_that_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "~/Documents/plan.md"
     assert lines[1].startswith("  read         denied   the home inside is private")
-    assert lines[2].strip() == "to allow it: --allow-read ~/Documents"
-    assert lines[4].strip() == "to allow it: --allow-write ~/Documents"
+    assert lines[2].strip() == "to allow it: --allow-read ~/Documents/plan.md"
+    assert lines[4].strip() == "to allow it: --allow-write ~/Documents/plan.md"
+
+
+def test_a_missing_file_is_made_in_its_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain.main(["~/Documents/new"]) == 1
+    assert capsys.readouterr().out.splitlines()[4].strip() == "to allow it: --allow-write ~/Documents"
 
 
 def test_the_named_option_turns_the_answer(capsys: pytest.CaptureFixture[str], no_session: Path) -> None:
     assert explain.main(["--allow-read", f"{no_session}/Documents", "~/Documents/plan.md", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["read"] == {"allowed": True, "change": None}
-    assert found["write"] == {"allowed": False, "change": "--allow-write ~/Documents"}
+    assert found["write"] == {"allowed": False, "change": "--allow-write ~/Documents/plan.md"}
 
 
 @pytest.mark.parametrize("word", [".", "./new", "../work/new", ".hidden"])

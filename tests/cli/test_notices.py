@@ -164,7 +164,28 @@ def test_refused_files_get_one_line_for_each_option(monkeypatch: pytest.MonkeyPa
     assert file_denial_lines(denials) == [
         "denied reading ~/Documents/a and 1 more; show them with --allow-read ~/Documents",
         "denied writing ~/Documents/b; allow it with --allow-write ~/Documents",
-        "denied executing ~/tools/t; show it with --allow-read ~/tools",
+        "denied executing ~/tools/t; show it with --allow-read ~/tools/t",
+    ]
+
+
+def test_one_refused_file_does_not_open_its_neighbours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    denials = [FileDenial(f"{tmp_path}/tls/ca.pem", done, 1, "not-shown") for done in ("read", "execute", "change")]
+    assert file_denial_lines(denials) == [
+        "denied reading ~/tls/ca.pem; show it with --allow-read ~/tls/ca.pem",
+        "denied writing ~/tls/ca.pem; allow it with --allow-write ~/tls/ca.pem",
+    ]
+
+
+def test_what_the_user_refused_is_named_without_an_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    denials = [
+        FileDenial(f"{tmp_path}/tls/ca.key", "read", 1, "denied-by-user"),
+        FileDenial(f"{tmp_path}/tls/ca.pem", "read", 1, "unanswered"),
+    ]
+    assert file_denial_lines(denials) == [
+        "denied reading ~/tls/ca.key (denied-by-user); your answer held for this session",
+        "denied reading ~/tls/ca.pem; show it with --allow-read ~/tls/ca.pem",
     ]
 
 
@@ -198,7 +219,7 @@ def test_many_refused_files_and_bad_names_stay_few_plain_lines() -> None:
     lines = file_denial_lines([FileDenial(f"/srv/{n}/a\x1b[2J", "read", 1, "not-shown") for n in range(100)])
     assert len(lines) == MAX_FILE_LINES + 1
     assert all(line.isprintable() and line.isascii() for line in lines)
-    assert "95 more folders" in lines[-1]
+    assert "95 more paths" in lines[-1]
 
 
 def test_a_file_that_a_rule_denies_names_the_rule() -> None:
@@ -233,7 +254,7 @@ def test_a_link_is_named_with_where_it_leads_and_ours_with_why_nothing_opens_it(
         FileDenial(f"{os.path.realpath(PACKAGE)}/x.py", "make", 1, "read-only"),
     ]
     link, ours = file_denial_lines(denials)
-    assert link == "denied reading ~/shop/link/f, a link to ~/data/in/f; show it with --allow-read ~/data/in"
+    assert link == "denied reading ~/shop/link/f, a link to ~/data/in/f; show it with --allow-read ~/data/in/f"
     assert ours.endswith("x.py; no option allows it, because it belongs to netsandbox")
 
 

@@ -77,13 +77,15 @@ def test_a_no_is_remembered_and_silence_is_a_no(netsandbox: Any, inside: Inside,
     records = inside.end()
     assert outcomes(records) == ["asked", "denied"]
     assert ("deny", "denied-by-user") in verdicts(records)
+    line = inside.running.process.stderr.read().decode()
+    assert "denied reading ~/docs/plan (denied-by-user); your answer held for this session\n" in line
     silent = Inside(netsandbox, "--ask-wait", "1")
     assert silent.read(files / "plan") == "ENOENT"
     records = silent.end()
     assert outcomes(records) == ["asked", "unanswered"]
     assert verdicts(records) == [("deny", "unanswered")]
     line = silent.running.process.stderr.read().decode()
-    assert "denied reading ~/docs/plan; show it with --allow-read ~/docs" in line
+    assert "denied reading ~/docs/plan; show it with --allow-read ~/docs/plan\n" in line
 
 
 @pytest.mark.ordinary_user

@@ -40,8 +40,8 @@ def test_a_read_of_what_is_not_shown_is_recorded_and_told(netsandbox: Any) -> No
     run = sh(netsandbox, f"cat {plan}; true")
     assert SECRET not in run.stdout
     assert denied(run) == {("file", "read", "not-shown", str(plan))}
-    assert "denied reading ~/Documents/plan.md; show it with --allow-read ~/Documents" in run.stderr
-    again = sh(netsandbox, f"cat {plan}", "--allow-read", str(plan.parent))
+    assert "denied reading ~/Documents/plan.md; show it with --allow-read ~/Documents/plan.md" in run.stderr
+    again = sh(netsandbox, f"cat {plan}", "--allow-read", str(plan))
     assert again.stdout == SECRET  # what the line proposes helps
     assert denied(again) == set()
     assert "denied" not in again.stderr
@@ -228,8 +228,8 @@ def test_an_exec_of_what_is_not_shown(netsandbox: Any) -> None:
     run = netsandbox("run", "--", "env", str(tool))
     assert SECRET not in run.stdout
     assert denied(run) == {("exec", "execute", "not-shown", str(tool))}
-    assert "denied executing ~/tools/tool; show it with --allow-read ~/tools" in run.stderr
-    again = netsandbox("run", "--allow-read", str(tool.parent), "--", "env", str(tool))
+    assert "denied executing ~/tools/tool; show it with --allow-read ~/tools/tool" in run.stderr
+    again = netsandbox("run", "--allow-read", str(tool), "--", "env", str(tool))
     assert again.stdout == f"{SECRET}\n"
 
 

@@ -45,33 +45,46 @@ PATHS = st.lists(st.text(min_size=1).filter(lambda name: "/" not in name and "\0
         ("/data", "/data"),
     ],
 )
-def test_the_folder_is_proposed_unless_it_shows_too_much(path: str, opened: str) -> None:
+def test_the_folder_is_proposed_for_several_files_unless_it_shows_too_much(path: str, opened: str) -> None:
     assert opened_path(path, HOME) == opened
+    assert opened_path(path, HOME, alone=True) == path
+    assert advice_with().option(path, "read", several=True) == ("--allow-read", opened)
+    assert advice_with().option(path, "read") == ("--allow-read", path)
 
 
 def test_reading_and_writing_have_their_options() -> None:
     advice = advice_with()
-    assert advice.option(f"{HOME}/a/b", "read") == ("--allow-read", f"{HOME}/a")
-    assert advice.option(f"{HOME}/a/b", "execute") == ("--allow-read", f"{HOME}/a")
-    for operation in ("change", "make", "folder"):
+    assert advice.option(f"{HOME}/a/b", "read") == ("--allow-read", f"{HOME}/a/b")
+    assert advice.option(f"{HOME}/a/b", "execute") == ("--allow-read", f"{HOME}/a/b")
+    assert advice.option(f"{HOME}/a/b", "change") == ("--allow-write", f"{HOME}/a/b")
+    for operation in ("make", "folder"):  # these need the folder
         assert advice.option(f"{HOME}/a/b", operation) == ("--allow-write", f"{HOME}/a")
-    assert advice.hint(f"{HOME}/a b/c", "read") == "--allow-read '/h/ann/a b'"
-    assert advice.hint(f"{HOME}/a/c", "read") == "--allow-read ~/a"
+    assert advice.option("/p/.vscode/x", "change") == ("--allow-write", "/p/.vscode")
+
+
+def test_a_hint_opens_the_folder_from_its_second_file_on() -> None:
+    advice = advice_with()
+    assert advice.hint(f"{HOME}/a b/c", "read") == "--allow-read '/h/ann/a b/c'"
+    assert advice.hint(f"{HOME}/a/c", "read") == advice.hint(f"{HOME}/a/c", "execute") == "--allow-read ~/a/c"
+    assert advice.hint(f"{HOME}/a/c", "change") == "--allow-write ~/a/c"
+    assert advice.hint(f"{HOME}/a/d", "read") == "--allow-read ~/a"
+    assert advice.hint(f"{HOME}/a/d", "change") == "--allow-write ~/a"
+    assert advice.hint(f"{HOME}/a/b/d", "read") == "--allow-read ~/a/b/d"
 
 
 def test_the_advice_for_a_link_is_where_it_leads() -> None:
     advice = Advice(HOME, lambda path: path.replace("/p/link", f"{HOME}/data"), OwnPaths)
-    assert advice.option("/p/link/x", "read") == ("--allow-read", f"{HOME}/data")
-    assert advice.hint("/p/link/x", "change") == "--allow-write ~/data"
+    assert advice.option("/p/link/x", "read") == ("--allow-read", f"{HOME}/data/x")
+    assert advice.hint("/p/link/x", "make") == "--allow-write ~/data"
 
 
 def test_nothing_is_advised_for_what_no_rule_opens() -> None:
     advice = advice_with(hidden=(f"{HOME}/state/own",), read_only=(f"{HOME}/venv",))
     assert advice.option(f"{HOME}/venv/bin/x", "make") is None
-    assert advice.option(f"{HOME}/venv/bin/x", "read") == ("--allow-read", f"{HOME}/venv/bin")
+    assert advice.option(f"{HOME}/venv/bin/x", "read") == ("--allow-read", f"{HOME}/venv/bin/x")
     assert advice.hint(f"{HOME}/state/own/log", "read") is advice.hint(f"{HOME}/state/own/log", "make") is None
     assert advice.option(f"{HOME}/state/x", "make") == ("--allow-write", f"{HOME}/state/x")  # its folder holds ours
-    assert advice.option(f"{HOME}/state/x", "read") == ("--allow-read", f"{HOME}/state")
+    assert advice.option(f"{HOME}/state/x", "read", several=True) == ("--allow-read", f"{HOME}/state")
 
 
 @given(PATHS)

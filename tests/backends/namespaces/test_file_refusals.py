@@ -55,7 +55,7 @@ def test_a_refused_read_is_a_denial_with_the_option(log: FakeLog) -> None:
     assert (record["verdict"], record["reason"]) == ("deny", reasons.NOT_SHOWN)
     assert (record["operation"], record["path"]) == ("read", f"{own}/Documents/plan.md")
     assert (record["call"], record["exe"], record["pid"]) == ("openat", "/usr/bin/cat", os.getpid())
-    assert record["hint"] == "--allow-read ~/Documents"
+    assert record["hint"] == "--allow-read ~/Documents/plan.md"
 
 
 @pytest.mark.parametrize(
@@ -229,4 +229,4 @@ def test_what_no_rule_of_the_user_hides_has_its_option(log: FakeLog) -> None:
     """The secrets of the system are covered as `deny_read` covers."""
     FileRefusals(log, at_once).take(refusal("/etc/ssl/private/a.key", why="d"))  # type: ignore[arg-type]
     (record,) = log.records
-    assert (record["reason"], record["hint"]) == (reasons.NOT_SHOWN, "--allow-read /etc/ssl/private")
+    assert (record["reason"], record["hint"]) == (reasons.NOT_SHOWN, "--allow-read /etc/ssl/private/a.key")
