@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -185,3 +186,16 @@ def test_noise_of_the_c_library_is_not_in_the_result_of_the_api(tmp_path: Path) 
     script = "import syslog\nsyslog.syslog('x')\n"
     assert box.run([sys.executable, "-c", script]).denied == ()
     assert {denial.host for denial in box.run([sys.executable, "-c", script + dial]).denied} == {"a.test"}
+
+
+@pytest.mark.closed_files
+@pytest.mark.ordinary_user(only=True)
+def test_a_folder_that_the_user_cannot_read_is_named_only_if_asked(netsandbox: Any) -> None:
+    """A database keeps such a folder in the project, and each run named it as one of too many repositories."""
+    work = netsandbox.home().work
+    (work / "data").mkdir()
+    os.chown(work / "data", work.stat().st_uid, work.stat().st_gid)
+    (work / "data").chmod(0)
+    assert netsandbox("run", "--", "ls").stderr == ""
+    line = "netsandbox: ~/work/data cannot be read by you, so the session has it read-only\n"
+    assert line in netsandbox("run", "-v", "--", "ls").stderr

@@ -129,7 +129,7 @@ class SessionFiles:
         link_home(view)
         if view.working is not None:
             self.working = Places(view).place_of(view.working)
-        self.notices += unprotected_lines(view)
+        self.notices += unprotected_lines(view, verbose=self._settings.verbose)
         if self._protected.exist:
             self.notices.append(
                 "the command can change what the host runs or obeys in the project, such as .git/hooks and .vscode; the"

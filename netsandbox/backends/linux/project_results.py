@@ -370,15 +370,17 @@ def _new_lines(view: ProjectView) -> list[str]:
     return lines
 
 
-def unprotected_lines(view: ProjectView) -> list[str]:
-    """For the start of a session."""
+def unprotected_lines(view: ProjectView, *, verbose: bool) -> list[str]:
+    """For the start of a session. That folders are read-only which the user cannot read is said if *verbose*."""
+    closed, unprotected = (view.git.closed, view.git.unprotected) if view.git else ([], [])
+    locked = [path for path in closed if not os.access(path, os.R_OK | os.X_OK)]
     lines = []
-    for paths, state in ((view.git.closed, "read-only"), (view.git.unprotected, "unprotected")) if view.git else ():
+    if locked and verbose:
+        them = "it" if len(locked) == 1 else "them"
+        lines.append(f"{_few(map(short, locked))} cannot be read by you, so the session has {them} read-only")
+    for paths, state in ([path for path in closed if path not in locked], "read-only"), (unprotected, "unprotected"):
         if paths:
-            what = _few(map(short, paths))
-            lines.append(
-                f"too many repositories, or without rights to look: {what}; these are {state}, start in one of them"
-            )
+            lines.append(f"too many repositories: {_few(map(short, paths))}; these are {state}, start in one of them")
     if not view.repositories.is_whole:
         lines.append(
             f"more than {MAX_DEEPER} folders: a repository deep in them may be unprotected; start in one of them"

@@ -145,7 +145,7 @@ class NamespacesBackend(LinuxBackend):
         view.parts += self.reservation.parts()
         covers = (*NETWORK_FILES, *self.reservation.covers(), *self._trust_covers())
         root = view.build(command.words[0], own, terminal_of(command.stdio), covers)
-        self._notice(unprotected_lines(view))
+        self._notice(unprotected_lines(view, verbose=self.context.settings.verbose))
         self._covered = identities(root.mounted_on())
         return plan.View(os.geteuid(), os.getegid(), (), (), (), root=tuple(root.steps()))
 

@@ -68,7 +68,7 @@ def test_repositories_beyond_the_bound_are_said(home: Path, monkeypatch: pytest.
         git(home / name, "init", "-q")
     view, found = build(home)
     assert len(found.held) == 1
-    assert any("unprotected" in line for line in unprotected_lines(view))
+    assert any("unprotected" in line for line in unprotected_lines(view, verbose=False))
 
 
 def test_worktrees_and_links_are_watched(home: Path) -> None:

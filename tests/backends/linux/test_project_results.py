@@ -13,7 +13,7 @@ import pytest
 from netsandbox.backends.linux import git_copies, git_files, private_folders, project_results
 from netsandbox.backends.linux.git_copies import Copied
 from netsandbox.backends.linux.private_folders import open_folder
-from netsandbox.backends.linux.project_results import finish, repair
+from netsandbox.backends.linux.project_results import finish, repair, unprotected_lines
 from netsandbox.backends.linux.project_view import ProjectView
 from netsandbox.policy.file_rules import FileRules
 from netsandbox.runtime.private_file import write_new
@@ -64,6 +64,24 @@ def test_a_session_that_changed_nothing_leaves_nothing(project: Path, begin: Beg
     assert sorted(path.name for path in (project / ".git").iterdir()) == before
     assert (project / ".git/config").read_text() == CONFIG
     assert not copy_of(view).parent.exists()
+
+
+def test_a_folder_without_rights_and_too_many_repositories_have_lines_of_their_own(
+    project: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = begin()
+    assert view.git is not None
+    assert unprotected_lines(view, verbose=True) == []
+    view.git.closed += [f"{project}/data", f"{project}/b/.git"]
+    monkeypatch.setattr(os, "access", lambda path, _: not path.endswith("/data"))
+    many = "too many repositories: ~/project/b/.git; these are read-only, start in one of them"
+    assert unprotected_lines(view, verbose=False) == [many]
+    locked = "~/project/data cannot be read by you, so the session has it read-only"
+    assert unprotected_lines(view, verbose=True) == [locked, many]
+    view.git.closed[:] = [f"{project}/data", f"{project}/other/data"]
+    assert unprotected_lines(view, verbose=False) == []
+    (line,) = unprotected_lines(view, verbose=True)
+    assert line.endswith("~/project/other/data cannot be read by you, so the session has them read-only")
 
 
 def test_the_host_takes_over_branches_and_the_rest_is_named(project: Path, begin: Begin) -> None:
