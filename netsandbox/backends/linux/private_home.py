@@ -43,6 +43,8 @@ class PrivateHome:
     def __init__(self, folder: str, name: str) -> None:
         self._folder = folder
         self._name = name
+        homes = folder.rpartition("/homes/")
+        self._ours = f"{homes[0]}{homes[1]}" if homes[1] else None
 
     def written(self, since: float = 0.0) -> tuple[str, ...]:
         """Files that changed after *since*, named as in the session."""
@@ -73,8 +75,12 @@ class PrivateHome:
         return sorted(files, key=lambda each: each.name)
 
     def _is_shown(self, entry: os.DirEntry[str], path: str) -> bool:
-        """Whether it is a link to the host's file of the same name: the broker backend shows files by such links."""
-        return entry.is_symlink() and os.readlink(entry.path) == f"{self._name}/{path}"
+        """Whether it is a link to the host's file of the same name, or to a cache beside the private homes: the broker
+        backend shows files and caches by such links."""
+        if not entry.is_symlink():
+            return False
+        target = os.readlink(entry.path)
+        return target == f"{self._name}/{path}" or (self._ours is not None and target.startswith(self._ours))
 
     def read(self, name: str) -> bytes:
         """The content of the file that the session saw as *name*. OSError: it is none, or a link is on the way."""

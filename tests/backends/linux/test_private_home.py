@@ -48,6 +48,16 @@ def test_a_link_to_the_hosts_file_of_that_name_is_not_listed(tmp_path: Path) -> 
     assert PrivateHome(str(tmp_path), "/h").written() == ("/h/.other",)
 
 
+def test_a_link_to_a_cache_of_ours_is_not_listed(tmp_path: Path) -> None:
+    """The broker backend makes these."""
+    for inside in (tmp_path / "homes/shop-0a/home", tmp_path / "homes/shared/fresh/0/data/home"):
+        inside.mkdir(parents=True)
+        (inside / ".npm").symlink_to(tmp_path / "homes/shop-0a/caches/0b/0/data")
+        (inside / ".pnpm").symlink_to(tmp_path / "homes/shared/caches/0c/0/data")
+        (inside / ".other").symlink_to(tmp_path / "else/homes/x")
+        assert PrivateHome(str(inside), "/h").written() == ("/h/.other",)
+
+
 def test_a_walk_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_home, "MAX_WALKED", 10)
     for number in range(30):
