@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from netsandbox.backends import BACKENDS
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import HostError, UsageError
@@ -17,7 +18,7 @@ OPTIONS = (
         "",
         "NAME",
         "examine this backend alone: namespaces or broker on Linux, seatbelt on macOS",
-        ("namespaces", "broker", "seatbelt"),
+        tuple(BACKENDS),
     ),
     Option("json", FLAG, "", "", "for programs"),
     Option("fix", FLAG, "", "", "print the commands that open user namespaces on this machine"),

@@ -43,7 +43,7 @@ SESSION_OPTIONS = (
         "",
         "NAME",
         "auto (default): namespaces, or broker where Linux has none; seatbelt is that of macOS",
-        ("auto", "namespaces", "broker", "seatbelt"),
+        (AUTO, *BACKENDS),
     ),
     Option("overlay", OPTIONAL, "", "DIR", "change a copy of the project, or of DIR in it; see `netsandbox changes`"),
     Option("ask", FLAG, "", "", "let names and files that no rule allows wait for your `netsandbox approve`"),
@@ -278,7 +278,8 @@ def _backend(name: str | None, *, dry: bool) -> str:
     if name is None or name == AUTO:
         return own
     if name not in BACKENDS:
-        raise UsageError(f"unknown backend {name!a}; use --backend {AUTO} or {own}, or leave it out")
+        *others, last = [AUTO, *(each for each, system in BACKENDS.items() if system == BACKENDS[own])]
+        raise UsageError(f"unknown backend {name!a}; use --backend {', '.join(others)} or {last}, or leave it out")
     if BACKENDS[name] != BACKENDS[own] and not dry:
         advice = "leave it out" + (", or add --dry-run to print its profile" if name == "seatbelt" else "")
         raise UsageError(f"the backend {name} is that of {BACKENDS[name]} and confines nothing here; {advice}")

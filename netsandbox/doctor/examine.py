@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from netsandbox.backends import BACKENDS
 from netsandbox.doctor.check import MISSING, Check
 from netsandbox.doctor.jail import Finding
 from netsandbox.doctor.report import BackendReport, Report
@@ -29,7 +30,7 @@ def _backends() -> list[str]:
     """Those of this system, the one that a session prefers first."""
     if DEFAULT_BACKEND is None:
         raise HostError("there is no session on this system that doctor could prove; run it on Linux or macOS")
-    return ["seatbelt"] if DEFAULT_BACKEND == "seatbelt" else ["namespaces", "broker"]
+    return [name for name, system in BACKENDS.items() if system == BACKENDS[DEFAULT_BACKEND]]
 
 
 def _shared() -> list[Check]:
