@@ -124,6 +124,7 @@ def main(arguments: list[str]) -> int:
     if "detach" in parsed.flags and "quiet" not in parsed.flags:
         parsed.flags.add("debug")  # its end may be days away, and `logs` is read before
     backend = _backend(parsed.values.get("backend"), dry="dry-run" in parsed.flags)
+    _check_working_folder()
     take_profiles(parsed, COMMAND)
     file = read_config(parsed)
     settings = _settings(parsed, file, backend)
@@ -286,6 +287,16 @@ def _backend(name: str | None, *, dry: bool) -> str:
     return name
 
 
+def _check_working_folder() -> None:
+    """The command would begin in `/` instead of a folder that was removed."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the working folder is gone; enter another") from None
+    except OSError:  # it is in a folder that we may not read
+        pass
+
+
 def _overlay(named: str, backend: str) -> str:
     """The path of the folder; empty for the project."""
     if backend == "seatbelt":
@@ -343,7 +354,7 @@ def _report_no_project(files: FileRules) -> None:
 
     try:
         here = os.path.realpath(os.getcwd())
-    except OSError:  # it was removed, or is in a folder that we may not read
+    except OSError:  # it is in a folder that we may not read
         return
     if find_project(here, os.path.realpath(home())) is None:
         advice = "enter a project's folder, or name paths with --allow-read and --allow-write"

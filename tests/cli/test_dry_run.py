@@ -175,7 +175,7 @@ def test_a_folder_whose_name_cannot_be_written_is_refused(project: Path, name: s
 def test_a_missing_working_directory_is_an_error(project: Path) -> None:
     os.chdir(project)
     project.rmdir()
-    with pytest.raises(UsageError, match="the working directory does not exist any more"):
+    with pytest.raises(UsageError, match="the working folder is gone; enter another"):
         main([*DRY, "--", "true"])
 
 

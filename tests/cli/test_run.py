@@ -116,6 +116,15 @@ def test_a_file_that_is_no_program_is_126(netsandbox: Any) -> None:
     assert (run.returncode, run.stderr.count("\n")) == (126, 1)
 
 
+def test_a_working_folder_that_is_gone_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command began in `/` instead, and said nothing."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(UsageError, match="^the working folder is gone; enter another$"):
+        main(["--no-config", "--", "true"])
+
+
 def test_an_empty_command_is_a_mistake(netsandbox: Any) -> None:
     run = netsandbox("run", "--", "")
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
