@@ -124,7 +124,10 @@ def test_the_same_options_print_the_same_text(capsys: pytest.CaptureFixture[str]
     ("options", "says"),
     [
         (["--backend", "seatbelt"], "is that of macOS and confines nothing here.*add --dry-run to print its profile"),
-        (["--dry-run", "--backend", "magic"], "unknown backend 'magic'; use --backend auto, namespaces or broker, or leave it out"),
+        (
+            ["--dry-run", "--backend", "magic"],
+            "unknown backend 'magic'; use --backend auto, namespaces or broker, or leave it out",
+        ),
         ([*DRY, "--network-strategy", "isolate"], "isolate does not exist on macOS"),
         ([*DRY, "--publish", "3000"], "nothing is published or hidden"),
         ([*DRY, "--no-publish"], "nothing is published or hidden"),

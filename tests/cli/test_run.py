@@ -121,7 +121,7 @@ def test_a_working_folder_that_is_gone_is_a_mistake(tmp_path: Path, monkeypatch:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    with pytest.raises(UsageError, match="^the working folder is gone; enter another$"):
+    with pytest.raises(UsageError, match=r"^the working folder is gone; enter another$"):
         main(["--no-config", "--", "true"])
 
 

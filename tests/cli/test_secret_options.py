@@ -11,6 +11,8 @@ import pytest
 if not sys.platform.startswith("linux"):
     pytest.skip("the engine needs seccomp", allow_module_level=True)
 
+from netsandbox_proxy.inspect.installed import INSTALL
+
 from netsandbox.cli import secret_options
 from netsandbox.cli.run import OPTIONS
 from netsandbox.cli.run_options import policy_of, settings_of
@@ -88,11 +90,11 @@ def test_an_offer_gives_way_to_a_variable(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_without_mitmproxy_an_offer_is_one_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = "inspection needs mitmproxy; run pip install 'netsandbox[inspect]'"
+    missing = f"inspection needs mitmproxy; run {INSTALL}"
     monkeypatch.setattr(secret_options, "_missing_engine", lambda: missing)
     assert found(text=OFFERED) == (
         None,
-        ["the command gets TOKEN_X; to keep the value outside run pip install 'netsandbox[inspect]'"],
+        [f"the command gets TOKEN_X; to keep the value outside run {INSTALL}"],
     )
     assert found(text=OFFERED.replace("pass_env", "deny_env")) == (None, [])  # it is withheld anyway
     with pytest.raises(UsageError, match="pip install"):

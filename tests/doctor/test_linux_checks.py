@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from netsandbox_proxy.inspect.installed import INSTALL
 
 from netsandbox.backends.linux.cgroup import Cgroup
 from netsandbox.doctor import linux_checks as machine
@@ -75,7 +76,7 @@ def test_without_mitmproxy_inspection_is_a_note_with_its_remedy(monkeypatch: pyt
     monkeypatch.setattr(inspection, "version_in", lambda folders: None)
     found = machine.inspection()
     assert (found.status, found.found) == (NOTE, "inspection needs mitmproxy, which is not installed here")
-    assert found.remedy == "run pip install 'netsandbox[inspect]', for rules for requests and secrets"
+    assert found.remedy == f"run {INSTALL}, for rules for requests and secrets"
 
 
 def test_seccomp_and_ipv6_are_needed():

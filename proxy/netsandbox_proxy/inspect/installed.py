@@ -4,18 +4,30 @@ supervisor never does."""
 from __future__ import annotations
 
 import os
+import sys
 
 from netsandbox.errors import UsageError
+from netsandbox.text import shell_quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # The versions that the tests were run with. The engine uses parts of mitmproxy that are not its public interface.
+# The extra `inspect` in pyproject.toml has the same: a test compares them.
 TESTED = ((11, 0), (12, 2))
-# No release is published, so a package of this name would be a stranger's.
-INSTALL = "pip install 'netsandbox[inspect]'"
+NEWER_SINCE = (3, 12)  # the version of Python that takes the second one
 _PREFIX, _SUFFIX = "mitmproxy-", ".dist-info"
+
+
+def requirement(python: tuple[int, ...]) -> str:
+    """The mitmproxy that was tested with this version of *python*, as pip takes it."""
+    major, minor = TESTED[python[:2] >= NEWER_SINCE]
+    return f"mitmproxy>={major}.{minor},<{major}.{minor + 1}"
+
+
+# It does not name netsandbox: no release is published, so a package of that name would be a stranger's.
+INSTALL = f"{shell_quoted(sys.executable or 'python3')} -m pip install '{requirement(sys.version_info[:2])}'"
 
 
 def version_in(folders: Iterable[str]) -> str | None:
