@@ -115,6 +115,8 @@ this machine: `netsandbox ports` lists their addresses. The -- can be left out i
 def main(arguments: list[str]) -> int:
     """Exit status as `subprocess` has it: negative for the signal that killed the command."""
     parsed = parse(arguments, OPTIONS, COMMAND, starts_command)
+    if parsed.words and parsed.command is None:
+        _check_no_command(parsed)
     if "help" in parsed.flags:
         from netsandbox.cli.help import print_help
 
@@ -249,6 +251,23 @@ def starts_command(word: str) -> bool:
     from netsandbox.paths import is_program
 
     return not is_profile(word) and is_program(word)
+
+
+def _check_no_command(parsed: Parsed) -> None:
+    """`run node -v` may mean node's option as well as ours, so it is an error where a profile is also a program."""
+    place = parsed.places[-1]
+    ours = {name for option in OPTIONS if option.letter for name in (f"-{option.letter}", f"--{option.name}")}
+    if not parsed.arguments[place + 1 :] or not ours.issuperset(parsed.arguments[place + 1 :]):
+        return
+    from netsandbox.paths import is_program
+
+    word, options = parsed.words[-1], parsed.arguments[place + 1 :]
+    if is_profile(word) and is_program(word):
+        from netsandbox.runtime.option_advice import with_dashes, written
+
+        first = written(COMMAND, [*parsed.arguments[:place], *options, word])
+        advice = f"{with_dashes(COMMAND, parsed.arguments, place)}, else write the options first: `{first}`"
+        raise UsageError(f"{word} is a profile and a program; {advice}")
 
 
 def is_profile(word: str) -> bool:

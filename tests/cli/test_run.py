@@ -125,6 +125,39 @@ def test_a_working_folder_that_is_gone_is_a_mistake(tmp_path: Path, monkeypatch:
         main(["--no-config", "--", "true"])
 
 
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is also a profile."""
+    (tmp_path / "node").write_text("")
+    (tmp_path / "node").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("node")
+@pytest.mark.parametrize("option", ["-v", "-h", "-n", "--help", "--quiet"])
+def test_an_option_behind_a_profile_that_is_a_program_may_be_the_programs(option: str) -> None:
+    expected = (
+        f"node is a profile and a program; to run a command write `netsandbox run -- node {option}`,"
+        f" else write the options first: `netsandbox run {option} node`"
+    )
+    with pytest.raises(UsageError) as raised:
+        main(["node", option])
+    assert str(raised.value) == expected
+
+
+@pytest.mark.usefixtures("node")
+@pytest.mark.parametrize("words", [["-n", "node"], ["node", "-n", "--offline"], ["node", "-n", "--", "true"]])
+def test_other_options_and_profiles_are_ours(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words]) == 0
+    assert "Nothing was started." in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("node")
+def test_a_profile_that_is_no_program_takes_options_behind_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["java", "-h"]) == 0
+    assert capsys.readouterr().out.startswith("usage: netsandbox run ")
+
+
 def test_an_empty_command_is_a_mistake(netsandbox: Any) -> None:
     run = netsandbox("run", "--", "")
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
