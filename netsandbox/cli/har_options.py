@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.cli.inspection_options import is_recording
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
 from netsandbox.policy.sizes import parse_size
@@ -21,7 +22,7 @@ def with_har(settings: RunSettings, parsed: Parsed) -> RunSettings:
     path, bodies = parsed.values.get("har"), parsed.values.get("har-bodies")
     if not path:
         raise UsageError("--har-bodies puts bodies into the file of --har; add --har FILE")
-    if not settings.inspect and all(",optional=yes" in text for text, _ in settings.secret_rules):
+    if not is_recording(settings):
         raise UsageError("--har records requests of inspected hosts, and none is; add --inspect HOST or --allow-http")
     return copy_with(settings, har=os.path.abspath(path), har_bodies=_size(bodies) if bodies else 0)
 

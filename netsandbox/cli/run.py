@@ -142,6 +142,10 @@ def main(arguments: list[str]) -> int:
     def policy() -> Policy:
         decided = policy_of(parsed, file, settings.secrets)
         report_domains(decided, parsed.flags)
+        if parsed.all("inspect") and settings.ask is None and "quiet" not in parsed.flags:
+            from netsandbox.cli.inspection_options import unreached_lines
+
+            _print(unreached_lines(decided))
         if "verbose" in parsed.flags:
             from netsandbox.cli.setting_notices import session_lines
 
@@ -341,9 +345,15 @@ def report_rules(settings: RunSettings, flags: set[str]) -> RunSettings:
 
 
 def report_settings(parsed: Parsed, settings: RunSettings) -> RunSettings:
-    """Print which variables, ports and sockets of options do not exist. Returns the settings with what was reported."""
+    """Print which variables, ports and sockets of options do not exist, and that nobody is asked about names online.
+    Returns the settings with what was reported."""
+    if "quiet" in parsed.flags:
+        return settings
+    is_asking = "ask" in parsed.flags or parsed.values.get("mode") == DYNAMIC
+    if is_asking and settings.ask is None:
+        _print(["the session is online, so you are asked about files only; with --filtered instead about names too"])
     variables, ports, sockets = parsed.all("pass-env"), settings.localhost.connect_host, parsed.all("allow-unix-socket")
-    if "quiet" in parsed.flags or not (variables or ports or sockets):
+    if not (variables or ports or sockets):
         return settings
     from netsandbox.cli.setting_notices import checked_doors, no_socket_lines, unheard_lines, unset_lines
 

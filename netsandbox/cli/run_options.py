@@ -314,6 +314,10 @@ def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
         from netsandbox.cli.har_options import with_har
 
         made = with_har(made, parsed)
+    if "record-query" in parsed.flags:
+        from netsandbox.cli.inspection_options import check_query
+
+        check_query(made)
     if (file is None or not file.has_process_rules) and PROCESSES.isdisjoint((*parsed.lists, *parsed.flags)):
         return made
     from netsandbox.cli.process_options import with_process_rules

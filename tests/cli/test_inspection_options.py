@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from netsandbox.cli import run
-from netsandbox.cli.inspection_options import inspection_of
+from netsandbox.cli.inspection_options import inspection_of, unreached_lines
+from netsandbox.cli.run_options import policy_of, settings_of
 from netsandbox.config.file_settings import FileSettings
+from netsandbox.errors import UsageError
 from netsandbox.policy.inspection import HttpRequest, Inspection
 from netsandbox.runtime.option_parser import parse
 
@@ -47,3 +51,38 @@ def test_an_option_keeps_a_host_from_inspection_and_records_queries() -> None:
     without = made(words, None, None)
     assert (without.covers("a.test", 443), without.covers("pinned.test", 443)) == (True, False)
     assert (without.records_query, made([*words, "--record-query"], None, None).records_query) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("host", "excepted"),
+    [("a.test", "a.test"), ("a.test", "*.test"), ("a.test:443", "a.test"), ("*.a.test", "*.a.test")],
+)
+def test_a_host_that_is_to_be_inspected_and_exempted_is_a_mistake(host: str, excepted: str) -> None:
+    with pytest.raises(UsageError, match="--inspect-except exempts this host; leave one of them out"):
+        made(["--inspect", host, "--inspect-except", excepted], None, None)
+
+
+@pytest.mark.parametrize(("host", "excepted"), [("*", "a.test"), ("*.test", "a.test"), ("a.test", "a.test:8443")])
+def test_an_exception_of_a_wider_host_is_none(host: str, excepted: str) -> None:
+    made(["--inspect", host, "--inspect-except", excepted], None, None)
+
+
+def test_queries_are_recorded_only_where_requests_are_inspected() -> None:
+    def settings(*words: str) -> object:
+        return settings_of(parse(words, run.OPTIONS, "netsandbox run"), None)
+
+    with pytest.raises(UsageError, match="--record-query records queries of inspected requests, and none is; add"):
+        settings("--record-query")
+    for words in (("--inspect", "a.test"), ("--allow-http", "GET https://a.test/"), ("--secret", "X@a.test")):
+        assert settings("--record-query", *words)
+
+
+def test_a_host_that_is_inspected_and_not_allowed_gets_a_line() -> None:
+    def lines(*words: str) -> list[str]:
+        return unreached_lines(policy_of(parse(words, run.OPTIONS, "netsandbox run"), None))
+
+    inspect = ("--inspect", "a.test", "--inspect", "*.b.test", "--inspect", "*")
+    line = "no rule allows a.test, so --inspect records nothing there; allow it with --allow-domain a.test"
+    assert lines(*inspect) == lines(*inspect, "--allow-domain", "c.test") == [line]
+    for rule in (("--online",), ("--allow-domain", "a.test"), ("--allow-http", "GET https://a.test/")):
+        assert lines(*inspect, *rule) == []

@@ -189,6 +189,14 @@ def test_noise_of_the_c_library_is_not_in_the_result_of_the_api(tmp_path: Path) 
 
 
 @pytest.mark.closed_files
+def test_options_that_do_less_together_get_a_line(netsandbox: Any) -> None:
+    line = "the session is online, so you are asked about files only; with --filtered instead about names too"
+    assert netsandbox("run", "--ask", "--online", "--", "true").stderr == f"netsandbox: {line}\n"
+    for words in (["--ask"], ["--ask", "--filtered"], ["--online"], ["--ask", "--online", "-q"]):
+        assert netsandbox("run", *words, "--", "true").stderr == ""
+
+
+@pytest.mark.closed_files
 @pytest.mark.ordinary_user(only=True)
 def test_a_folder_that_the_user_cannot_read_is_named_only_if_asked(netsandbox: Any) -> None:
     """A database keeps such a folder in the project, and each run named it as one of too many repositories."""
