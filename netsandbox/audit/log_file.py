@@ -42,6 +42,10 @@ class LogInUse(NetsandboxError):
     """Another session writes the file."""
 
 
+class NoDirectory(Exception):
+    """A directory of the path does not exist and cannot be made."""
+
+
 def refusal(path: str, why: str, option: str = AUDIT) -> NetsandboxError:
     return NetsandboxError(f"{_CALLED[option]} {path!a} {why}")
 
@@ -52,6 +56,8 @@ def open_file(path: str, option: str = AUDIT) -> int:
         fd = _open(path)
     except ValueError:
         raise refusal(path, "is not a path; give one without NUL bytes", option) from None
+    except NoDirectory as error:
+        raise refusal(path, f"{error}; give another place with --{option}", option) from None
     except OSError as error:
         raise refusal(path, _explain(error, option), option) from None
     try:
@@ -89,6 +95,8 @@ def _make_directories(path: str) -> None:
         os.mkdir(path, 0o700)
     except FileExistsError:
         pass
+    except (PermissionError, FileNotFoundError) as error:  # the second: file systems of the kernel have only its own
+        raise NoDirectory(f"lies in {path!a}, which cannot be made ({error.strerror})") from None
 
 
 def _check(fd: int, path: str, option: str) -> None:

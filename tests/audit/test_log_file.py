@@ -34,6 +34,22 @@ def test_a_new_log_is_private_in_private_directories(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.parent.parent.stat().st_mode) == 0o700
 
 
+@pytest.mark.parametrize("option", ["audit-log", "debug-log", "har"])
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    def mkdir(path: str, mode: int) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    with pytest.raises(NetsandboxError) as caught:
+        open_file(f"{tmp_path}/a/b/log", option)
+    why = f"lies in '{tmp_path}/a', which cannot be made (Permission denied); give another place with --{option}"
+    assert str(caught.value).endswith(why)
+
+
+def test_a_file_system_of_the_kernel_takes_no_directory() -> None:
+    assert "lies in '/proc/none', which cannot be made" in refused("/proc/none/log")
+
+
 def test_the_descriptor_is_not_inherited_and_only_appends(tmp_path: Path) -> None:
     import fcntl
 
