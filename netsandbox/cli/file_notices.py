@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from netsandbox.policy.file_rules import PathRule
     from netsandbox.runtime.effective_rules import EffectiveRules
 
+BROKER = "broker"  # the backend that cannot print its plan
 # What a rule means whose path does not exist, or whose wildcards match nothing.
 NOT_SHOWN = "not shown, even if {it} appear{s} later; make {it} first"
 NOT_WRITABLE = "not writable, even if {it} appear{s} later; end {it} with / to have a folder made, or make {it} first"
@@ -176,12 +177,12 @@ def _as_place(path: str) -> ResolvedPath:
 # For `run -v`
 
 
-def file_view_lines(files: FileRules) -> list[str]:
-    """What the command sees and writes."""
+def file_view_lines(files: FileRules, backend: str | None = None) -> list[str]:
+    """What the command sees and writes. *backend* is the user's choice."""
     if IS_MACOS:
         return []
     if files.mode == PROJECT:
-        return [_project_line(files)]
+        return [_project_line(files) + ("" if backend == BROKER else "; `--dry-run` lists all")]
     from netsandbox.backends.linux.file_view import file_view
 
     view = file_view(files, os.environb)
@@ -203,7 +204,7 @@ def _project_line(files: FileRules) -> str:
         ("hidden", _existing(files.deny_read)),
     )
     told = [f"{name} {few(map(shown_path, dict.fromkeys(paths)))}" for name, paths in groups if paths]
-    return f"files: system and toolchains, a private home; {', '.join(told)}; `--dry-run` lists all"
+    return f"files: system and toolchains, a private home; {', '.join(told)}"
 
 
 def _existing(rules: Iterable[PathRule]) -> list[str]:

@@ -9,13 +9,14 @@ import stat
 from netsandbox_portmap.session_dial import HIDDEN, NOBODY, UNHEARD
 
 from netsandbox.backends.linux.socket_diag import host_listeners
-from netsandbox.cli.file_notices import file_view_lines
+from netsandbox.cli.file_notices import BROKER, file_view_lines
 from netsandbox.cli.notices import withheld_names
 from netsandbox.config.profiles.profile_files import is_profile_file
 from netsandbox.frozen import copy_with
 from netsandbox.paths import short
 from netsandbox.policy.decision import is_loopback_name
 from netsandbox.policy.variables import Patterns
+from netsandbox.session.session import WEAKER
 from netsandbox.system import IS_LINUX, IS_MACOS
 from netsandbox.text import single_line
 
@@ -39,6 +40,8 @@ def session_lines(policy: Policy, settings: RunSettings) -> list[str]:
         allowed = [rule.text for rule in policy.allow_domains] + [rule.text for rule in policy.allow_addresses]
     allowed += [f"port {door.reached} of {door.owner}" for door in settings.localhost.connect_host]
     lines = [f"mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}"]
+    if settings.backend == BROKER:
+        lines.append(f"backend {BROKER}, which is weaker than namespaces: {WEAKER}")
     if settings.ask is not None:
         lines.append(f"other names wait {settings.ask} s for your answer; `netsandbox pending` lists the questions")
     if settings.ask_files is not None:
@@ -49,7 +52,7 @@ def session_lines(policy: Policy, settings: RunSettings) -> list[str]:
         where = f"session {settings.name}, `netsandbox ps` shows its window"
     if settings.localhost.publishes:
         where += f", `netsandbox ports{' ' + settings.name if settings.name else ''}` where its servers are reached"
-    lines += [where, *_unsigned_lines(), *file_view_lines(settings.files)]
+    lines += [where, *_unsigned_lines(), *file_view_lines(settings.files, settings.backend)]
     if withheld := withheld_names(settings):
         lines.append(f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one")
     return lines

@@ -179,6 +179,7 @@ def test_verbose_tells_what_a_closed_session_sees(project: Path, monkeypatch: py
         "files: system and toolchains, a private home; writable ~/project, and ~/out, shown ~/data, cached ~/.npm;"
         " `--dry-run` lists all"
     ]
+    assert file_view_lines(rules(), "broker") == ["files: system and toolchains, a private home; writable ~/project"]
     monkeypatch.chdir(project.parent)
     assert "writable no project" in file_view_lines(rules())[0]
 

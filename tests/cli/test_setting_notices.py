@@ -30,6 +30,12 @@ from netsandbox.system import IS_LINUX
 from tests.rig.live import sessions
 
 
+def test_verbose_names_the_weaker_backend() -> None:
+    lines = session_lines(Policy(), RunSettings(backend="broker"))
+    assert lines[1].startswith("backend broker, which is weaker than namespaces: ")
+    assert not any(line.startswith("backend ") for line in session_lines(Policy(), RunSettings()))
+
+
 def test_contradictory_rules_are_named_both() -> None:
     policy = Policy([parse_domain("a.test", "rules.toml:3")], [parse_domain("a.test", "--deny-domain")])
     assert contradiction_lines(overruled(policy), verbose=False) == [
