@@ -67,6 +67,12 @@ pip() {
     )
 }
 
+# What is left of an installation that failed would look like one.
+abandon() {
+    [ "$had" = yes ] || rm -rf "$venv"
+    fail "$@"
+}
+
 install() {
     source=${1:-netsandbox}
     # without an argument a folder of that name here, in somebody's project, is not meant
@@ -78,14 +84,14 @@ install() {
     if [ -x "$venv/bin/netsandbox" ] && "$venv/bin/python" -I -c 'import pip' >/dev/null 2>&1; then
         had=yes
     else # new, or its interpreter is gone
-        "$python" -I -m venv --clear "$venv" || fail "the environment $venv could not be made; see above"
+        "$python" -I -m venv --clear "$venv" || abandon "the environment $venv could not be made; see above"
     fi
-    pip "$source" || fail "$source could not be installed in $venv; see above"
+    pip "$source" || abandon "$source could not be installed in $venv; see above"
     # pip takes a file of the version that it has for the same file
     if [ "$had" = yes ] && [ $# != 0 ] && [ -e "$source" ]; then
         pip --force-reinstall --no-deps "$source" || fail "$source could not be installed in $venv; see above"
     fi
-    version=$("$venv/bin/netsandbox" --version) || fail "$venv/bin/netsandbox does not start; see above"
+    version=$("$venv/bin/netsandbox" --version) || abandon "$venv/bin/netsandbox does not start; see above"
     mkdir -p "$(dirname "$link")" "$(dirname "$page")"
     ln -sf "$venv/bin/netsandbox" "$link"
     ln -sf "$venv/share/man/man1/netsandbox.1" "$page"
@@ -99,7 +105,9 @@ install() {
 }
 
 uninstall() {
+    had=yes
     if [ ! -d "$venv" ]; then
+        had=no
         say "nothing is installed in $venv"
     elif kept=$("$venv/bin/netsandbox" uninstall --yes); then
         printf '%s\n' "$kept" | sed '/^Now remove the package/d'
@@ -112,7 +120,7 @@ uninstall() {
         case $(readlink "$path" 2>/dev/null || true) in "$venv"/*) rm -f "$path" ;; esac
     done
     rm -rf "$venv"
-    say 'netsandbox is removed'
+    [ "$had" = no ] || say 'netsandbox is removed'
 }
 
 check_home

@@ -45,6 +45,6 @@ def _missing_advice(command: str, path: str) -> str:
         return "to set a variable, write `env` before it"
     if " " in command:
         return "a command with spaces is one word here: leave out the quotes, or write it after `sh -c`"
-    return (
-        "it is a shell built-in: write it after `sh -c`" if command in SHELL_WORDS else "check the spelling and $PATH"
-    )
+    if command in SHELL_WORDS:
+        return "it is a shell built-in: write it after `sh -c`"
+    return "check the path" if "/" in command else "check the spelling and $PATH"

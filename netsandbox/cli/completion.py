@@ -47,10 +47,12 @@ def main(arguments: list[str]) -> int:
     parsed = parse(arguments, OPTIONS, "netsandbox completion")
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
-    if parsed.command is not None or len(parsed.words) != 1 or parsed.words[0] not in SHELLS:
-        raise UsageError(
-            f"completion takes a shell; write `netsandbox completion {SHELLS[0]}`, {', '.join(SHELLS[1:])}"
+    unknown = next((word for word in parsed.words if word not in SHELLS), None)
+    if parsed.command is not None or len(parsed.words) != 1 or unknown is not None:
+        what = (
+            "completion takes one shell" if unknown is None else f"completion does not know the shell {unknown[:80]!a}"
         )
+        raise UsageError(f"{what}; write `netsandbox completion {'`, `completion '.join(SHELLS)}`")
     print_text(script(parsed.words[0], aliases="aliases" in parsed.flags, prompt="prompt" in parsed.flags))
     return 0
 

@@ -29,7 +29,7 @@ Next: read it, then `netsandbox trust` puts it into effect; it asks again whenev
 TEXT = """\
 # What programs of this project may reach when they run under `netsandbox run`.
 # It may close anything at once; what it opens counts after `netsandbox trust`.
-# `man netsandbox` has every key. `netsandbox config validate` checks the file.
+# `netsandbox man` has every key. `netsandbox config validate` checks the file.
 
 [sandbox]
 {profiles}

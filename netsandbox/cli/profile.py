@@ -45,10 +45,15 @@ def main(arguments: list[str]) -> int:
     if subcommand and subcommand not in WORDS:
         advice = did_you_mean(subcommand, WORDS, f"use one of {', '.join(WORDS)}")
         raise UsageError(f"profile takes a subcommand, and {quoted(subcommand)} is none; {advice}")
-    if parsed.command is not None or WORD_COUNTS.get(subcommand) != len(words):
+    if not subcommand:
         raise UsageError(
             "profile takes a subcommand; write `netsandbox profile list`, `profile show NAME` or `profile lint NAME`"
         )
+    if parsed.command is not None or WORD_COUNTS[subcommand] != len(words):
+        if WORD_COUNTS[subcommand]:
+            usage = f"write `netsandbox profile {subcommand} NAME`; `netsandbox profile list` has the names"
+            raise UsageError(f"profile {subcommand} takes the name of one profile; {usage}")
+        raise UsageError("profile list takes no arguments; write `netsandbox profile list`")
     from netsandbox.cli.profile_show import show_list, show_one
 
     as_json = "json" in parsed.flags

@@ -40,6 +40,7 @@ def test_a_folder_of_the_path_that_cannot_be_entered_is_no_command(tmp_path: Pat
         ("npm ci", "leave out the quotes, or write it after `sh -c`"),
         ("cd", "write it after `sh -c`"),
         ("nope", "check the spelling and $PATH"),
+        ("./nope", "./nope: command not found; check the path"),
     ],
 )
 def test_what_only_a_shell_understands_has_its_advice(command: str, advice: str) -> None:

@@ -55,6 +55,15 @@ def test_anything_else_is_an_error(words: list[str]) -> None:
         main(words)
 
 
+def test_a_shell_that_is_not_known_is_named() -> None:
+    with pytest.raises(
+        UsageError, match=r"^completion does not know the shell 'tcsh'; write `netsandbox completion bash`"
+    ):
+        main(["tcsh"])
+    with pytest.raises(UsageError, match=r"^completion takes one shell; write .*, `completion fish`$"):
+        main([])
+
+
 def offered(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     assert main(["--complete", *words]) == 0
     return [line.partition("\t")[0] for line in capsys.readouterr().out.splitlines()]

@@ -35,6 +35,7 @@ def test_what_the_projects_files_call_for_is_named_and_what_to_do_next_is_told(
     )
     assert tomllib.loads(path.read_text())["sandbox"] == {"profiles": ["node"]}
     assert "Found: node by package.json." in path.read_text()
+    assert "`netsandbox man` has every key." in path.read_text()  # it works after every kind of install
 
 
 def test_a_project_of_no_known_kind_gets_a_minimal_file(path: Path) -> None:

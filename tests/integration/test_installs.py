@@ -186,7 +186,16 @@ def test_the_script_installs_upgrades_and_removes_all_but_the_logs(
     assert removed.returncode == 0, removed.stderr
     assert removed.stdout.startswith("The logs are kept in ~/.local/state/netsandbox.\nThe list of folders that")
     assert files_left(home) == set()
-    assert "nothing is installed" in run("sh", script, "--uninstall").stderr
+    assert removed.stderr.endswith("netsandbox: netsandbox is removed\n")
+    nothing = run("sh", script, "--uninstall").stderr
+    assert nothing == f"netsandbox: nothing is installed in {home}/.local/share/netsandbox-venv\n"
+
+
+def test_an_installation_that_fails_leaves_no_environment(script: Path, home: Path, run: Run) -> None:
+    done = run("sh", script, "no-such-package")
+    assert done.returncode == 1
+    assert "no-such-package could not be installed in " in done.stderr
+    assert not (home / ".local/share/netsandbox-venv").exists()
 
 
 @pytest.mark.usefixtures("user_namespaces")
