@@ -115,7 +115,7 @@ def test_the_home_and_the_root_are_no_projects(netsandbox: Any, where: str) -> N
     assert SECRET not in run.stdout
     assert run.stdout.endswith(f"{folder}\n")
     assert not (home.path / "made").exists()
-    assert "no project" in run.stderr
+    assert "not a project" in run.stderr
     named = netsandbox("run", "--allow-read", plan, "--", "cat", plan, cwd=folder)
     assert named.stdout == SECRET
     assert "none of your files" not in named.stderr

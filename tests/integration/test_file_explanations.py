@@ -50,8 +50,7 @@ def test_explain_last_names_a_refused_file(netsandbox: Any) -> None:
     told = netsandbox("explain", "--last")
     assert told.returncode == 1
     assert "denied    reading ~/Documents/plan.md, by " in told.stdout
-    assert "to allow  netsandbox run --allow-read ~/Documents/plan.md
-" in told.stdout
+    assert "to allow  netsandbox run --allow-read ~/Documents/plan.md\n" in told.stdout
 
 
 def test_a_path_that_a_rule_denies_names_the_rule(netsandbox: Any) -> None:
