@@ -164,7 +164,19 @@ def _denial_line(denial: Denial, meant: str) -> str:
         return f"denied {where} ({denial.reason}: it is used up); `netsandbox explain --last` names it"
     port = meant if denial.port is None and denial.flag == f"--allow-domain {host}" else ""
     remedy = f"allow it with {denial.flag}{port}" if denial.flag else _advice(denial.reason, where)
-    return f"denied {where} ({denial.reason}); {remedy}"
+    return f"denied {where} ({denial.reason}); {remedy}{_caution(denial)}"
+
+
+def _caution(denial: Denial) -> str:
+    """What opens more than the user may think."""
+    if denial.reason != reasons.ADDRESS_GUARD or not (denial.flag or "").startswith("--allow-address "):
+        return ""
+    from netsandbox.policy.address_guard import METADATA, guarded
+    from netsandbox.policy.ip import parse
+
+    address = parse(str(denial.flag).split(" ")[1].rpartition(":")[0].strip("[]"))
+    is_metadata = address is not None and guarded(address) == METADATA
+    return ", a service of the cloud that gives out credentials" if is_metadata else ""
 
 
 def _advice(reason: str, where: str | None) -> str:

@@ -72,6 +72,18 @@ def test_a_proxy_of_the_hosts_variables_is_named_where_a_host_was_not_reached(mo
     assert "password" not in line
 
 
+@pytest.mark.parametrize(
+    ("address", "warns"),
+    [("169.254.169.254", True), ("[fd00:ec2::254]", True), ("10.0.0.1", False), ("169.254.0.1", False), ("x", False)],
+)
+def test_advice_to_open_a_metadata_service_says_what_that_is(address: str, warns: bool) -> None:
+    """By its address, or by a name that resolves to it."""
+    for host in (address, "a.test"):
+        (line,) = denial_lines([denial(host, 80, "address-guard", f"--allow-address {address}:80")])
+        assert f"allow it with --allow-address {address}:80" in line
+        assert line.endswith(", a service of the cloud that gives out credentials") == warns
+
+
 def test_where_no_option_helps_the_line_says_so() -> None:
     (line,) = denial_lines([denial("resolver.test", reason="doh-endpoint", flag=None)])
     assert "no option" in line
