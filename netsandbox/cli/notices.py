@@ -169,7 +169,7 @@ def _denial_line(denial: Denial, meant: str) -> str:
 
 def _caution(denial: Denial) -> str:
     """What opens more than the user may think."""
-    if denial.reason != reasons.ADDRESS_GUARD or not (denial.flag or "").startswith("--allow-address "):
+    if not (denial.flag or "").startswith("--allow-address "):
         return ""
     from netsandbox.policy.address_guard import METADATA, guarded
     from netsandbox.policy.ip import parse

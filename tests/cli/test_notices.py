@@ -79,7 +79,8 @@ def test_a_proxy_of_the_hosts_variables_is_named_where_a_host_was_not_reached(mo
 def test_advice_to_open_a_metadata_service_says_what_that_is(address: str, warns: bool) -> None:
     """By its address, or by a name that resolves to it."""
     for host in (address, "a.test"):
-        (line,) = denial_lines([denial(host, 80, "address-guard", f"--allow-address {address}:80")])
+        reason = "offline" if host == address else "address-guard"
+        (line,) = denial_lines([denial(host, 80, reason, f"--allow-address {address}:80")])
         assert f"allow it with --allow-address {address}:80" in line
         assert line.endswith(", a service of the cloud that gives out credentials") == warns
 
