@@ -205,5 +205,5 @@ def test_a_folder_that_the_user_cannot_read_is_named_only_if_asked(netsandbox: A
     os.chown(work / "data", work.stat().st_uid, work.stat().st_gid)
     (work / "data").chmod(0)
     assert netsandbox("run", "--", "ls").stderr == ""
-    line = "netsandbox: ~/work/data cannot be read by you, so the session has it read-only\n"
+    line = f"netsandbox: ~/{work.name}/data cannot be read by you, so the session has it read-only\n"
     assert line in netsandbox("run", "-v", "--", "ls").stderr
