@@ -33,7 +33,7 @@ def test_logs_are_swept_after_one_session_in_sixteen(session: str, times: int, m
 @pytest.mark.parametrize(
     ("operation", "rule", "flag"),
     [
-        ("read", None, "--allow-read ~/Documents"),
+        ("read", None, "--allow-read ~/Documents/plan.md"),
         ("make", None, "--allow-write ~/Documents"),
         ("read", "--deny-read ~/Documents", None),
     ],
