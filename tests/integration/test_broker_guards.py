@@ -6,7 +6,9 @@ session binds and closes its port again and again.
 
 from __future__ import annotations
 
+import errno
 import socket
+from collections.abc import Callable
 
 import pytest
 
@@ -83,6 +85,69 @@ def test_a_port_of_the_session_never_leads_to_a_server_of_the_host(
     assert begun == 0
     if spawned.wait() != 0:
         raise WaitedInVain(spawned.stderr)
+
+
+SERVER = """
+import errno, socket, sys
+own = ("127.0.0.1", int(sys.argv[1]))
+with socket.socket() as server, socket.socket() as client:
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        server.bind(own)
+        server.listen()
+        print("listens", flush=True)
+    except OSError as error:
+        print(errno.errorcode[error.errno], flush=True)
+    sys.stdin.readline()
+    print(client.connect_ex(own), flush=True)
+"""
+
+
+@pytest.mark.attack(108)
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])
+def test_a_port_of_the_host_is_refused_and_leads_nowhere(netsandbox: CommandLine, address: str) -> None:
+    """Once the host's server is gone, the same program has the port."""
+    port = ports.free_port()
+    with host_server(address, port) as server:
+        assert begin(netsandbox, port) == (errno.errorcode[errno.EADDRINUSE], errno.ECONNREFUSED)
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert begin(netsandbox, port) == ("listens", 0)
+
+
+@pytest.mark.attack(108)
+def test_a_server_of_the_host_that_was_bound_before_cannot_listen_any_more(netsandbox: CommandLine) -> None:
+    """Its bind is no conflict, since both sockets allow that; its listen is one."""
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(("0.0.0.0", ports.free_port()))
+        tried: list[int | None] = []
+
+        def listen() -> None:
+            try:
+                server.listen()
+                tried.append(None)
+            except OSError as error:
+                tried.append(error.errno)
+
+        assert begin(netsandbox, server.getsockname()[1], listen) == ("listens", 0)
+        listen()  # the twin: the session is over
+        assert tried == [errno.EADDRINUSE, None]
+
+
+def begin(line: CommandLine, port: int, meanwhile: Callable[[], None] = lambda: None) -> tuple[str, int]:
+    """How a session's server began at *port*, and what a client inside then got there."""
+    spawned = line.spawn("run", "--", "python3", "-c", SERVER, str(port), stdin=-1)
+    how = spawned.read_until(b"\n").decode().strip()
+    meanwhile()
+    stdin = spawned.process.stdin
+    assert stdin is not None
+    stdin.write(b"\n")
+    stdin.close()
+    answer = int(spawned.read_until(b"\n").decode().strip().rpartition("\n")[2])
+    assert spawned.wait() == 0
+    return how, answer
 
 
 def host_server(address: str, port: int) -> socket.socket:

@@ -20,7 +20,7 @@ from netsandbox.policy.secret_rules import parse_secret
 from netsandbox.runtime.control_socket import send_descriptors
 from netsandbox.runtime.session_secrets import SessionSecrets
 from netsandbox.session.control import DONE
-from netsandbox.session.exec_requests import HEADER, ExecRequest, ExecRequests, parse_request
+from netsandbox.session.exec_requests import HEADER, MAX_WORDS, ExecRequest, ExecRequests, parse_request
 from tests.rig.fake_log import FakeLog
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -39,6 +39,13 @@ def test_a_request_is_read_as_it_was_written(
             assert parse_request(packed[:cut]).words != request.words
         except ValueError:
             continue
+
+
+def test_more_words_than_the_spawner_has_room_for_are_refused() -> None:
+    most = ["true", *[""] * (MAX_WORDS - 3)]  # with the folder and the variable
+    assert len(parse_request(ExecRequest(0, "", "", most).packed((0, 0))).words) == MAX_WORDS - 2
+    with pytest.raises(ValueError, match="too many words"):
+        parse_request(ExecRequest(0, "", "", [*most, ""]).packed((0, 0)))
 
 
 @given(st.binary(max_size=200))
