@@ -136,7 +136,7 @@ def test_in_a_sticky_folder_only_owners_count(helper: Path) -> None:
 
 def test_a_group_may_write_only_if_it_is_the_owners_own(helper: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     helper.chmod(0o775)
-    monkeypatch.setattr(apparmor, "ROOT", -1)  # whoever runs this test is an ordinary account
+    monkeypatch.setattr(apparmor, "ROOT", -1)  # no account that runs this test is root then
     group, user = apparmor.grp.struct_group, apparmor.pwd.getpwuid(os.geteuid()).pw_name
     for name, members, passes in ((user, [], True), (user, [user], True), (user, ["eve"], False), ("staff", [], False)):
         entry = group((name, "x", helper.stat().st_gid, members))

@@ -44,7 +44,7 @@ SESSIONS = 10
 
 
 class Member:
-    """A session with a server at port 3000 that tells its secret to whoever connects; it scans on request."""
+    """A session with a server at port 3000 that gives its secret to every client; it scans on request."""
 
     def __init__(self, netsandbox: Any, program: Any, number: int) -> None:
         self.secret = f"secret-{number}-of-the-crowd"

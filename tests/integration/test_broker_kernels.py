@@ -96,7 +96,7 @@ print("fine")
 
 @kernels
 def test_signals_servers_and_files_of_the_session_work(box: Box, kernel: str) -> None:
-    """Signals to the host's processes do not, whoever has to keep them inside: Landlock, or the broker."""
+    """Signals to the host's processes do not, whether Landlock or the broker keeps them inside."""
     own = box.home.work / "own"
     own.write_text("12345")
     os.chown(own, box.home.identity.uid, box.home.identity.gid)

@@ -1,4 +1,4 @@
-"""Landlock on older kernels: rights that they do not know are left out, and whoever needs one can tell."""
+"""Landlock on older kernels: rights that they do not know are left out, and the caller learns which ones."""
 
 from __future__ import annotations
 
