@@ -2,10 +2,10 @@
 
 The program `netsandbox`, cli/native/launcher.c, which installers put beside the interpreter. The helpers of the Linux
 backends, each of its own backends/*/native/*.c and of the shared units in backends/linux/native. All are static first,
-because a session may see a root directory without our C library; dynamic where no static library is installed. The
-preload library, interpose/src/*.c. And the module `netsandbox_interpose._native`, by which Python reads the port map
-and tries the rewriting of the same sources; its declarations are cut out of the headers. A machine without a C compiler
-borrows one from the `ziglang` package.
+because a session may see a root directory without our C library, and loaded at another address each time; dynamic
+where no static library is installed. The preload library, interpose/src/*.c. And the module
+`netsandbox_interpose._native`, by which Python reads the port map and tries the rewriting of the same sources; its
+declarations are cut out of the headers. A machine without a C compiler borrows one from the `ziglang` package.
 
 The wheels of a release are built by that package on any system, so that their users need no compiler: `make release`.
 NETSANDBOX_BUILD_FOR names the platform of one, as in its tag (`RELEASES`), or `macos`. In those for Linux all programs
@@ -138,9 +138,10 @@ def compile_program(sources: Path, product: Path, target: str = "", shared: Path
     units = sorted(source.name for source in sources.glob("*.c"))
     if shared is not None:
         units += ["-I", str(shared.resolve()), *sorted(str(source.resolve()) for source in shared.glob("*.c"))]
-    links: tuple[list[str], ...] = (["-static"], [])
+    links: tuple[list[str], ...] = (["-fPIE", "-static-pie"], ["-static"], [])
     if target or not compiler():  # zig brings C libraries with it, and of those only musl links statically
-        target, links = f"{(target or os.uname().machine).partition('-')[0]}-linux-musl", (["-static"],)
+        target = f"{(target or os.uname().machine).partition('-')[0]}-linux-musl"
+        links = (["-fPIE", "-static", "-pie"],)
     return _build(f"program {product.name}", sources, [GNU, "-pthread", *HARDEN, *WARN, *units], product, links, target)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOG_NAME = "audit.jsonl"
+STOPPED = ".stopped"  # behind the name of a log: a link that says why nothing more was written
 OUTPUT_NAME = "output"  # of a session that runs in the background (`session.detached`)
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 COMPONENTS = ("proxy", "dns", "portmap", "interpose")

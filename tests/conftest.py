@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from netsandbox import paths
 
 pytest_plugins = [
+    "tests.rig.own_home",
     "tests.rig.patience",
     "tests.rig.workshop",
     "tests.rig.account",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -44,6 +47,7 @@ from netsandbox.cli.run_options import POLICY_OPTIONS
 from netsandbox.config.keys import KEYS
 from netsandbox.errors import UsageError
 from netsandbox.policy import reasons
+from netsandbox.policy.shown_files import PROTECTED
 from netsandbox.runtime.option_parser import Option
 from netsandbox.settings import RunSettings
 from tests.rig.in_process import run_here
@@ -51,7 +55,28 @@ from tests.rig.in_process import run_here
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])
 SOURCES = ("netsandbox", "proxy", "dns", "portmap", "interpose")
-OWN = ("README.md", "Makefile", "pyproject.toml", ".ci", ".github", "bench", "docs", "scripts", "tests", *SOURCES)
+OWN = (
+    *(path.name for path in ROOT.glob("*.md")),
+    ".gitignore",
+    "Makefile",
+    "pyproject.toml",
+    ".ci",
+    ".github",
+    "bench",
+    "docs",
+    "scripts",
+    "tests",
+    *SOURCES,
+)
+NAMED_PATH = re.compile(
+    r"(?<![\w/.$}~*>-])((?:tests|scripts|docs|bench|netsandbox|proxy|dns|portmap|interpose|\.github|\.ci)/[\w./*<>{}…-]*\w(?:\.?[*{])?)"
+)
+PATTERN = re.compile(r"[*<>{}…]|\bNAME\b")  # in a path that stands for several
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+MAC_MARK = re.compile(
+    r"^(?:@pytest\.mark\.macos| *pytest\.mark\.macos,|pytestmark = on_a_mac|.*marks=\[pytest\.mark\.macos)",
+    re.MULTILINE,
+)
 TEXT = {".md", ".py", ".c", ".h", ".toml", ".yml", ".yaml", ".json", ".txt", ""}
 
 
@@ -208,18 +233,6 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(found), target
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_named_files_exist(path: Path) -> None:
-    """A path in backticks that begins with a folder of ours is a file or a folder there."""
-    named = re.findall(
-        rf"`((?:{'|'.join((*SOURCES, 'tests', 'docs', 'scripts', 'bench'))})/[\w./-]+)`", path.read_text("utf-8")
-    )
-    placeholders = {"netsandbox/backends/NAME/backend.py", "tests/backends/NAME/"}
-    built = {"netsandbox/backends/seatbelt/native/netsandbox-apply"}
-    ours = {name for name in named if "." in Path(name).name or name.endswith("/")} - placeholders - built
-    assert {name for name in ours if not ((ROOT / name).exists() or (path.parent / name).exists())} == set()
-
-
 def test_every_invariant_is_documented_and_every_tag_means_one() -> None:
     listed = set(re.findall(r"^\| (INV-\d+) \| \*\*", page("docs/invariants.md"), re.MULTILINE))
     assert listed == {f"INV-{number}" for number in range(1, 13)}
@@ -234,6 +247,75 @@ def own_files() -> Iterator[Path]:
         for path in [place] if place.is_file() else sorted(place.rglob("*")):
             if path.is_file() and path.suffix in TEXT and "__pycache__" not in path.parts:
                 yield path
+
+
+def prose_lines(path: Path, text: str) -> set[int]:
+    """The lines that speak to a reader: of Python its comments and docstrings, all of other files."""
+    if path.suffix != ".py":
+        return set(range(1, text.count("\n") + 2))
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    found = {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            found.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return found
+
+
+def missing_paths(path: Path, text: str) -> Iterator[str]:
+    built = (ROOT / ".gitignore").read_text("utf-8").splitlines()
+    for match in NAMED_PATH.finditer(text):
+        name = match.group(1)
+        known = (ROOT / name).exists() or (path.parent / name).exists() or name in PROTECTED  # of anybody's project
+        known = known or any(fnmatch(name, each) for each in built)
+        if not (known or PATTERN.search(name)):
+            yield f"{text.count(chr(10), 0, match.start()) + 1}: {name}"
+
+
+def test_every_path_that_is_named_exists() -> None:
+    """Of workflows, pages, comments and what is run: a file that moved takes its names with it."""
+    wrong = []
+    for path in own_files():
+        text = path.read_text("utf-8", errors="replace")
+        missing = list(missing_paths(path, text))
+        lines = prose_lines(path, text) if missing else set()
+        wrong += [f"{path.relative_to(ROOT)}:{each}" for each in missing if int(each.partition(":")[0]) in lines]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wrong"),
+    [
+        ("x.yml", "run: pytest -q tests/policy tests/gone tests/*/x.py", ["1: tests/gone"]),
+        ("x.md", "See\n`netsandbox/gone.py`, `tests/backends/NAME/`, `docs/cli.md`.", ["2: netsandbox/gone.py"]),
+        ("x.c", "/* portmap/bind_rule.py, /etc/tests/gone, $HOME/docs/gone */", ["1: portmap/bind_rule.py"]),
+        ("x.md", "`netsandbox/backends/seatbelt/native/netsandbox-apply` is built", []),
+    ],
+)
+def test_a_path_that_is_not_there_is_found(name: str, text: str, wrong: list[str]) -> None:
+    assert list(missing_paths(ROOT / name, text)) == wrong
+
+
+def test_of_python_only_what_speaks_to_a_reader_counts() -> None:
+    text = '"""Says\ntests/gone."""\nX = "tests/gone"\n# tests/gone\ndef f():\n    """tests/gone"""\n'
+    assert prose_lines(Path("x.py"), text) == {1, 2, 4, 6}
+
+
+def test_every_target_of_make_that_is_named_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", page("Makefile"), re.MULTILINE))
+    named = re.compile(r"(?:`|\brun: |\bexec |\bsudo )make ([a-z][a-z-]*)", re.MULTILINE)
+    texts = {path: path.read_text("utf-8", errors="replace") for path in own_files()}
+    assert {
+        (str(path), name) for path, text in texts.items() for name in named.findall(text) if name not in targets
+    } == set()
+
+
+def test_the_job_for_macs_runs_every_test_that_needs_one() -> None:
+    workflow = page(".github/workflows/ci.yml")
+    (chosen,) = re.findall(r"pytest -q -m macos ((?:tests/\S+ ?)+)\n", workflow)
+    marked = [path for path in (ROOT / "tests").rglob("test_*.py") if MAC_MARK.search(path.read_text("utf-8"))]
+    assert marked
+    folders = (*chosen.split(), "tests/integration/test_rig.py")  # which tests the mark itself
+    assert [path for path in marked if not str(path.relative_to(ROOT)).startswith(folders)] == []
 
 
 def test_no_file_speaks_of_somebodys_home() -> None:

@@ -1,4 +1,5 @@
-"""The tests mirror the code: `a/b.py` is tested by `tests/a/test_b.py`, or by `tests/a/test_b_<aspect>.py` beside it.
+"""The tests mirror the code: `a/b.py` is tested by `test_b.py` in the folder `a` of the tests, or by
+`test_b_<aspect>.py` beside it.
 
 Packages are mirrored by their short names: `proxy/netsandbox_proxy/flow.py` by `tests/proxy/test_flow.py`. A module
 without a function that does something (a table, a protocol) needs no test. Folders in `UNMIRRORED` test the product as

@@ -211,10 +211,9 @@ def test_a_disk_that_is_full_leaves_an_unknown_time(kept_state: Path, monkeypatc
         raise OSError(28, os.strerror(28))
 
     kept_state.mkdir(parents=True)
-    monkeypatch.setattr(os, "write", full)
-    paths.note_first_session(str(kept_state))
-    monkeypatch.undo()
-    monkeypatch.setenv("XDG_STATE_HOME", str(kept_state.parent))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        paths.note_first_session(str(kept_state))
     assert paths.first_session() == paths.UNKNOWN
 
 

@@ -32,6 +32,10 @@ def test_hangs_once():
     if attempt("hangs") == 1:
         time.sleep(60)
 
+def test_computes_without_end():
+    while True:
+        pass
+
 @pytest.fixture(scope="module")
 def slow():
     number = attempt("fixture")
@@ -52,7 +56,7 @@ def test_shared_second(slower):
 """
 
 
-def run(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *names: str, hangs: str = "1") -> subprocess.CompletedProcess[str]:
     file = folder / "test_waits.py"
     file.write_text(TESTS)
     command = [
@@ -70,7 +74,7 @@ def run(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*command, *(f"{file}::{name}" for name in names)],
         cwd=ROOT,
-        env={**os.environ, "NETSANDBOX_TEST_HANGS": "1"},
+        env={**os.environ, "NETSANDBOX_TEST_HANGS": hangs, "NETSANDBOX_TEST_COMPUTES": "0.5"},
         capture_output=True,
         text=True,
         check=False,
@@ -106,3 +110,9 @@ def test_a_test_that_hangs_counts_as_one_that_waited(tmp_path: Path) -> None:
     done = run(tmp_path, "test_hangs_once")
     assert "1 passed, 1 repeated" in done.stdout, done.stdout
     assert "test_hangs_once (call): tests.rig.patience.WaitedInVain: the test was not over after 1 s" in done.stdout
+
+
+def test_a_test_that_computes_without_end_fails_at_once(tmp_path: Path) -> None:
+    done = run(tmp_path, "test_computes_without_end", hangs="200")
+    assert "1 failed in" in done.stdout, done.stdout
+    assert "the test computed for 0.5 s and was not over" in done.stdout

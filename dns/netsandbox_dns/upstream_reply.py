@@ -2,7 +2,8 @@
 
 Rules kept here:
 
-1. `parse_reply` never raises and takes bounded time: compression pointers go strictly backwards, names have an end.
+1. `parse_reply` never raises and takes a bounded number of steps: compression pointers go strictly backwards, a name
+   follows few of them, and the names of a reply have a bounded number of labels in all.
 2. Only the answer section is read, and of it only what the question leads to by an unbroken chain of CNAMEs; a record
    for any other name, however helpful, is not seen.
 """
@@ -17,6 +18,8 @@ CNAME = 5
 MAX_CHAIN = 8
 MAX_ADDRESSES = 32
 MAX_RECORDS = 256
+MAX_JUMPS = 16  # pointers in one name; servers use one or two
+MAX_LABELS = 8192  # that are read in one reply
 _HEADER = Struct("!HHHHHH")
 _RECORD = Struct("!HHIH")
 _SIZES = {1: 4, 28: 16}
@@ -79,9 +82,10 @@ def parse_reply(data: bytes) -> Reply | None:
 
 def _read_records(data: bytes, at: int, count: int) -> list[Record] | None:
     records = []
+    labels = 0
     for _ in range(count):
         owner = read_name(data, at)
-        if owner is None or owner[1] + 10 > len(data):
+        if owner is None or owner[1] + 10 > len(data) or labels > MAX_LABELS:
             return None
         kind, klass, ttl, length = _RECORD.unpack_from(data, owner[1])
         at = owner[1] + 10 + length
@@ -93,6 +97,7 @@ def _read_records(data: bytes, at: int, count: int) -> list[Record] | None:
             if alias is None or alias[1] != at:
                 return None
             target = alias[0]
+        labels += len(owner[0]) + len(target)
         if klass == 1:
             records.append(Record(owner[0], kind, ttl if ttl < 1 << 31 else 0, data[at - length : at], target))
     return records
@@ -100,16 +105,23 @@ def _read_records(data: bytes, at: int, count: int) -> list[Record] | None:
 
 def read_name(data: bytes, at: int) -> tuple[tuple[bytes, ...], int] | None:
     """The lower-case labels of the name at *at* and where the bytes after it begin, or None."""
+    found = read_labels(data, at)
+    return None if found is None else (tuple(label.lower() for label in found[0]), found[1])
+
+
+def read_labels(data: bytes, at: int) -> tuple[list[bytes], int] | None:
+    """The same as they are spelled."""
     labels: list[bytes] = []
     size = 1
-    after = 0
+    after = jumps = 0
     floor = at  # every pointer must go below all that was read so far, so none can loop
     while at < len(data):
         length = data[at]
         if length == 0:
-            return tuple(labels), after or at + 1
+            return labels, after or at + 1
         if length >= 0xC0:
-            if at + 2 > len(data):
+            jumps += 1
+            if at + 2 > len(data) or jumps > MAX_JUMPS:
                 return None
             target = (length & 0x3F) << 8 | data[at + 1]
             if target >= floor:
@@ -120,7 +132,7 @@ def read_name(data: bytes, at: int) -> tuple[tuple[bytes, ...], int] | None:
         size += length + 1
         if length > 63 or size > 255 or at + 1 + length > len(data):
             return None
-        labels.append(data[at + 1 : at + 1 + length].lower())
+        labels.append(data[at + 1 : at + 1 + length])
         at += length + 1
     return None
 

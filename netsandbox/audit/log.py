@@ -3,7 +3,9 @@
 Rules kept here:
 1. `write` returns True only when the whole line is in the file; on False the caller denies (INV-1, INV-5). Between
    `hold` and `release` lines are collected, and `release` returns True only when all of them are in the file.
-2. A failure is final: after it nothing more is written and every `write` returns False, so a torn line is the last one.
+2. A failure is final: after it nothing more is written and every `write` returns False. The part of a line that fitted
+   is taken back, and a link beside the log says why it stops (`STOPPED`): a full disk has room for one. Readers take
+   that for an explanation, not for a proof.
 3. The chain runs over everything, rotation and later sessions in the same file included (attack 181).
 4. With a cap, all files together never exceed keep * cap_bytes. The first file and the newest ones stay; what is
    rotated away between them is counted. A flood of denials is folded (`folding.DenialFlood`, attack 177).
@@ -20,7 +22,7 @@ import time
 from netsandbox.audit import record_line
 from netsandbox.audit.log_file import open_file, read_tail, refusal
 from netsandbox.audit.record_line import FILE_EVENTS, GENESIS
-from netsandbox.paths import home
+from netsandbox.paths import STOPPED, home
 from netsandbox.runtime.private_file import sha256
 
 TYPE_CHECKING = False
@@ -42,6 +44,7 @@ _SHIFT = 10**18  # nanoseconds; added to the clock it makes the number of digits
 SEAL = "audit.seal"
 ROTATE = "audit.rotate"
 END = "session.end"
+FULL = (28, 122)  # ENOSPC, EDQUOT; `errno` is not loaded here
 MAX_HELD = 1 << 18  # bytes that are held in memory until `release`
 
 DeniedKey = tuple[object, object, object, object, str | None]
@@ -53,7 +56,7 @@ class AuditLog:
     __slots__ = (
         *("_cap", "_dropped", "_fd", "_first_end", "_flood", "_habits", "_held", "_holds", "_home", "_keep"),
         *("_loopback", "_prefix", "_prev", "_second", "_seq", "_size", "_stamp", "_starts"),
-        *("counts", "denied", "denied_files", "failed", "keeper", "observer", "path", "session"),
+        *("counts", "denied", "denied_files", "failed", "keeper", "observer", "on_failure", "path", "session"),
     )
 
     def __init__(self, fd: int, path: str, session: str, *, cap_bytes: int | None, keep: int) -> None:
@@ -63,6 +66,7 @@ class AuditLog:
         self.failed: str | None = None
         # Called with each denial that is no habit, after it was written or counted; must not raise.
         self.observer: Observer | None = None
+        self.on_failure: Callable[[str], None] | None = None  # called once, with the reason
         self.keeper: HeadKeeper | None = None  # for a log that the user placed
         self.counts: dict[tuple[str, object], int] = {}  # (event, verdict) -> records, folded ones by their count
         # Attempts by (host or address, port, reason, hint), and by (path, operation, reason, rule): MAX_DENIED each.
@@ -258,12 +262,24 @@ class AuditLog:
         try:
             written = os.write(self._fd, data)
         except OSError as error:
-            return self._fail(str(error.strerror))
-        self._size += written
-        return True if written == len(data) else self._fail("only a part of a record fitted; the disk may be full")
+            return self._fail("the disk is full" if error.errno in FULL else str(error.strerror))
+        if written == len(data):
+            self._size += written
+            return True
+        try:
+            os.ftruncate(self._fd, self._size)
+        except OSError:  # the line stays torn, which every reader knows
+            pass
+        return self._fail("the disk is full")
 
     def _fail(self, why: str) -> bool:
         self.failed = why
+        try:
+            os.symlink(why, f"{self.path}{STOPPED}")
+        except OSError:  # there is no room for that either, or it is there from before
+            pass
+        if self.on_failure is not None:
+            self.on_failure(why)
         return False
 
     def _rotate(self) -> bool:

@@ -12,7 +12,7 @@ import fcntl
 import os
 import time
 
-from netsandbox.paths import LOG_NAME, OUTPUT_NAME, list_sessions, session_dir
+from netsandbox.paths import LOG_NAME, OUTPUT_NAME, STOPPED, list_sessions, session_dir
 from netsandbox.runtime.control_socket import CONTROL_NAME, EARLY_NAME, connect
 
 KEEP_SESSIONS = 200
@@ -91,6 +91,9 @@ def _remove(directory: str, logs: list[tuple[str, int]]) -> None:
     try:
         for path, _ in logs:
             os.unlink(path)
+        stopped = os.path.join(directory, f"{LOG_NAME}{STOPPED}")
+        if os.path.islink(stopped):
+            os.unlink(stopped)
         os.rmdir(directory)
     except OSError:
         # Another part of the session still keeps something there, or another sweep was faster.

@@ -19,8 +19,9 @@ from netsandbox.audit.log import END, ROTATE, SEAL
 from netsandbox.audit.reader import Line, Record, log_files, read_lines
 from netsandbox.audit.record_line import GENESIS
 from netsandbox.audit.sweep import is_live
-from netsandbox.paths import sessions_dir
+from netsandbox.paths import STOPPED, sessions_dir
 from netsandbox.runtime.private_file import digest
+from netsandbox.text import single_line
 
 MAX_PROBLEMS = 100
 
@@ -70,7 +71,7 @@ def verify(path: str) -> Report:
         report.notes.append(
             "no session.end yet: the run is still going"
             if live
-            else "no session.end: the log was cut at its end, or the supervisor was killed"
+            else _stopped(path) or "no session.end: the log was cut at its end, or the supervisor was killed"
         )
     kept = _kept_for(report, heads)
     if kept is not None:
@@ -78,6 +79,17 @@ def verify(path: str) -> Report:
     elif not os.path.abspath(path).startswith(f"{sessions_dir()}/"):
         report.notes.append("the head of this log was not kept here: a log that was rewritten whole looks the same")
     return report
+
+
+def _stopped(path: str) -> str:
+    """Why the writer stopped, as it says beside a log at its usual place, where no command can write."""
+    if not os.path.abspath(path).startswith(f"{sessions_dir()}/"):
+        return ""
+    try:
+        why = os.readlink(f"{path}{STOPPED}")
+    except OSError:  # it did not say
+        return ""
+    return single_line(f"no session.end: the log stopped: {why}; whatever was tried later was refused")
 
 
 def check(lines: Iterable[Line], path: str, heads: dict[str, bool] | None = None) -> Report:

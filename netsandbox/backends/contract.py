@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     OwnAddresses = Callable[[], Collection[Address]]  # this host's addresses, for the address guard
     Attribution = Callable[..., tuple[int, str] | None]  # peer, "tcp" or "udp" -> pid and program
 
-LOOPBACK = b"localhost,127.0.0.1,::1,.localhost"
+LOOPBACK = b"localhost,127.0.0.1,::1,.localhost,0.0.0.0"  # to dial 0.0.0.0 is to dial the loopback
 PROXY_NAMES = (b"http_proxy", b"https_proxy", b"all_proxy")
 NAME = b"NETSANDBOX_NAME"
 EVERY_NAME = frozenset((*PROXY_NAMES, b"no_proxy", b"ftp_proxy", b"socks_proxy", b"rsync_proxy"))
@@ -132,6 +132,8 @@ if TYPE_CHECKING:  # a launch does not pay for these
         """The questions to the user about files (`session.approvals.inbox`)."""
 
         def answer_for_file(self, path: str, operation: str, secret: str | None) -> str | None: ...
+
+        def approved_folder(self, path: str) -> str | None: ...
 
         def ask(
             self,
@@ -241,8 +243,14 @@ def session_environment(
     if proxy is not None:
         for key in PROXY_NAMES:
             inner[key] = inner[key.upper()] = proxy
-        inner[b"no_proxy"] = inner[b"NO_PROXY"] = LOOPBACK
+        inner[b"no_proxy"] = inner[b"NO_PROXY"] = own_hosts(os.uname().nodename)
     return inner
+
+
+def own_hosts(name: str) -> bytes:
+    """The hosts of a session that are its own, for NO_PROXY; *name* is that of this machine, if it is a plain one."""
+    plain = name.encode("ascii", "replace").lower()
+    return LOOPBACK + b"," + plain if plain.replace(b"-", b"").isalnum() else LOOPBACK
 
 
 def other_logs(state: str) -> list[str]:

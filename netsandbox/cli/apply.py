@@ -18,7 +18,7 @@ from netsandbox.text import few, plural, printable, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox.backends.namespaces.kept_overlays import HeldOverlay, Overlay
+    from netsandbox.backends.linux.kept_overlays import HeldOverlay, Overlay
     from netsandbox.backends.namespaces.overlay_files import Scan
 
 OPTIONS = (

@@ -6,7 +6,7 @@ import difflib
 import json
 import time
 
-from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
+from netsandbox.backends.linux.kept_overlays import KeptOverlays
 from netsandbox.backends.namespaces.overlay_files import content, scan
 from netsandbox.cli.help import print_help
 from netsandbox.cli.progress import progress
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from netsandbox.backends.namespaces.kept_overlays import Overlay
+    from netsandbox.backends.linux.kept_overlays import Overlay
     from netsandbox.backends.namespaces.overlay_files import Scan
     from netsandbox.policy.overlay_changes import Change
 

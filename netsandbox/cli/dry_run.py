@@ -50,6 +50,7 @@ def dry_run(backend: str, command: Sequence[str], policy: Policy, settings: RunS
 
 def dry_profile(policy: Policy, settings: RunSettings) -> str:
     """The profile that these options make for any command, behind a note on its stand-ins."""
+    from netsandbox.backends.seatbelt.limits import resource_limits
     from netsandbox.backends.seatbelt.localhost_settings import check_for_mac
     from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, has_door, profile_text, temporary_folder
     from netsandbox.backends.seatbelt.reservation import MAP_NAME
@@ -58,6 +59,11 @@ def dry_profile(policy: Policy, settings: RunSettings) -> str:
 
     local = on_a_mac(settings.localhost)
     check_for_mac(local)
+    resource_limits(settings.limits)  # raises for those that a Mac does not hold
+    if settings.inspect:
+        from netsandbox.session.inspection import NO_INSPECTION
+
+        raise UsageError(NO_INSPECTION)
     ports = stand_ins(local, opens=has_door(policy))
     private_tmp = settings.files.mode == PROJECT and not settings.files.share_tmp
     paths = ProfilePaths(

@@ -35,7 +35,7 @@ from netsandbox.text import printable
 SHOWN = (
     *(("network", "allow_domains"), ("network", "deny_domains"), ("network", "allow_addresses")),
     ("network", "budgets"),
-    *(("filesystem", "allow_read"), ("filesystem", "allow_write"), ("filesystem", "cache")),
+    *(("filesystem", "allow_read"), ("filesystem", "allow_write"), ("filesystem", "cache"), ("filesystem", "copy")),
     *(("filesystem", "deny_read"), ("filesystem", "deny_write"), ("network", "secrets")),
 )
 PROXY = ("network", "upstream_proxy")

@@ -10,7 +10,7 @@ from netsandbox.backends.namespaces.path_access import ABSENT, HIDDEN, OWN, PRIV
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
 from netsandbox.paths import home, short, working_folder
-from netsandbox.policy.file_denials import Advice, is_secret, removal, shell_path
+from netsandbox.policy.file_denials import Advice, is_secret, not_advised, removal, shell_path
 from netsandbox.policy.file_rules import CHANGE, MAKE, READ, is_within, path_rule
 from netsandbox.runtime.protection import own_paths
 from netsandbox.session.launch import inherited
@@ -73,7 +73,7 @@ def _change(real: str, operation: str, access: PathAccess) -> str | None:
     does = MAKE if operation == CHANGE and not os.path.lexists(real) else operation
     option = advice.option(real, does)
     if option is None:
-        return BELONGS if advice.is_own(real, operation) else None
+        return BELONGS if advice.is_own(real, operation) else not_advised(real, own)
     return f"{option[0]} {shell_path(real if os.path.isdir(real) else option[1], own)}"
 
 

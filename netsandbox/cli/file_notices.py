@@ -161,7 +161,7 @@ def secrets_in(path: str) -> list[str]:
     own, plain = home(), os.path.normpath(path)
     if is_within(own, plain):
         return []
-    names = home_paths.OF_MAC if IS_MACOS else home_paths.OF_LINUX
+    names = (*(home_paths.OF_MAC if IS_MACOS else home_paths.OF_LINUX), *home_paths.AGENTS)
     pairs = home_paths.moves(dict(os.environ), own, os.curdir)
     places = (*(f"{own}/{name}" for name in names), *home_paths.moved(names, pairs), *SYSTEM_SECRETS)
     if any(is_within(plain, place) for place in places):
@@ -200,6 +200,7 @@ def _project_line(files: FileRules) -> str:
         ("and", _existing(files.allow_write)),
         ("shown", _existing(files.allow_read)),
         ("cached", _existing(files.caches)),
+        ("copied", _existing(files.copies)),
         ("read-only", _existing(files.deny_write)),
         ("hidden", _existing(files.deny_read)),
     )

@@ -29,6 +29,7 @@ def file_rules(parsed: Parsed, file: FileSettings | None) -> FileRules:
         known.allow_execute,
         (*known.deny_write, *keep),
         known.caches,
+        known.copies,
         mode,
         known.share_tmp or "share-tmp" in parsed.flags,
         "fresh-home" in parsed.flags,

@@ -78,11 +78,13 @@ def print_overview() -> int:
 
 
 def print_help(usage: str, options: Sequence[Option], groups: Mapping[str, Sequence[str]] | None = None) -> int:
-    """The help of a command. *groups* has titles, and the names of the options below each; those of no group follow."""
+    """The help of a command. *groups* has titles, and the names of the options below each; those below an empty title
+    are not shown, and those of no group follow."""
     known = {option.name: option for option in options}
     parts = [usage]
     for title, names in (groups or {}).items():
-        if found := [known.pop(name) for name in names if name in known]:
+        found = [known.pop(name) for name in names if name in known]
+        if found and title:
             parts.append(f"{title}:\n{_rows(found)}")
     if known:
         parts.append(f"{'other ' if groups else ''}options:\n{_rows(known.values())}")

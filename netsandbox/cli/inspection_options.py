@@ -4,13 +4,15 @@ loads this module for one of them, so that other launches do not load the rules 
 from __future__ import annotations
 
 from netsandbox.errors import UsageError
-from netsandbox.policy.inspection import inspection
+from netsandbox.policy.inspection import inspection, parse_host, ruled_ports
 from netsandbox.policy.names import canonical
 from netsandbox.policy.verdict import TCP, Request
 from netsandbox.text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from netsandbox.config.file_settings import FileSettings
     from netsandbox.policy.inspection import Inspection
     from netsandbox.policy.policy import DomainRule, Policy
@@ -27,8 +29,9 @@ def inspection_of(
     opening: FileSettings | None,
     secrets: SessionSecrets | None,
     ports: tuple[int, ...],
+    allowing: Sequence[DomainRule] = (),
 ) -> Inspection | None:
-    """*opening*: the settings that allow something."""
+    """*opening*: the settings that allow something. *allowing*: the rules for names."""
 
     def given(name: str) -> list[tuple[str, str]]:
         return [(text, f"--{name}") for text in parsed.all(name)]
@@ -36,7 +39,10 @@ def inspection_of(
     found = inspection(
         [*(opening.allow_http if opening else ()), *given("allow-http")],
         [*(file.deny_http if file else ()), *given("deny-http")],
-        [*(file.inspect if file else ()), *given("inspect"), *(secrets.hosts if secrets else ())],
+        [
+            *_hosts([*(file.inspect if file else ()), *given("inspect")], allowing),
+            *(secrets.hosts if secrets else ()),
+        ],
         [*(file.inspect_except if file else ()), *given("inspect-except")],
         ports,
         records_query="record-query" in parsed.flags or (file is not None and file.record_query),
@@ -44,6 +50,13 @@ def inspection_of(
     for host in _inspected(found):
         _check_not_excepted(host, found, ports)
     return found
+
+
+def _hosts(given: Sequence[tuple[str, str]], allowing: Sequence[DomainRule]) -> Iterator[tuple[str, str]]:
+    """Each host, at the ports that its rules name if it has none itself."""
+    for text, origin in given:
+        ports = ruled_ports(parse_host(text, origin), allowing)
+        yield from ((f"{text}:{port}", origin) for port in ports) if ports else ((text, origin),)
 
 
 def _inspected(found: Inspection | None) -> list[DomainRule]:

@@ -9,7 +9,7 @@ from netsandbox.audit.log import MAX_DENIED
 from netsandbox.config.paths import PROJECT_FILES
 from netsandbox.paths import home, short
 from netsandbox.policy import reasons
-from netsandbox.policy.file_denials import Advice, is_login, is_quiet, is_secret, removal, shell_path
+from netsandbox.policy.file_denials import Advice, is_login, is_quiet, is_secret, not_advised, removal, shell_path
 from netsandbox.policy.file_rules import READ
 from netsandbox.policy.habits import did_well, is_habitual_socket
 from netsandbox.policy.missed_variables import missed
@@ -230,6 +230,8 @@ def _file_line(group: list[FileDenial], advice: Advice, own: str) -> str:
     what = f"denied {doing} {shown_path(first.path)}{link}{more}".rstrip(",")
     if change == reasons.DENIED_BY_USER:
         return f"{what} ({change}); your answer held for this session"
+    if change is None and (instead := not_advised(real, own)):
+        return f"{what}; {instead}"
     if change is None:
         why = ", because it belongs to netsandbox" if advice.is_own(real, first.operation) else ""
         return f"{what}; no option allows it{why}"

@@ -133,7 +133,8 @@ def _writing(files: FileRules) -> list[str]:
     project = project_folder() if files.mode == PROJECT else None
     own = [f"{project:<32} {'writable':<16} the project"] if project else []
     listed = [f"{rule.path:<32} {'writable':<16} {rule.origin}" for rule in files.allow_write if files.mode != OPEN]
-    kept = [f"{rule.path:<32} {'private changes':<16} {rule.origin}" for rule in files.caches if files.mode == PROJECT]
+    copied = (*files.caches, *files.copies) if files.mode == PROJECT else ()
+    kept = [f"{rule.path:<32} {'private changes':<16} {rule.origin}" for rule in copied]
     denied = [f"{rule.path:<32} {'read-only':<16} {rule.origin}" for rule in files.deny_write]
     temporary = "the host's temporary folders" if files.share_tmp else "own temporary folders"
     return [WRITABLE[files.mode].format(temporary=temporary), *own, *listed, *kept, *denied]

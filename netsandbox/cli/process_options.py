@@ -32,7 +32,7 @@ def with_process_rules(settings: RunSettings, parsed: Parsed, file: FileSettings
     programs = tuple(path_rule(text, "--allow-execute", base, home) for text in parsed.all("allow-execute"))
     files, switches = settings.files, settings.switches
     no_debug = "no-debug" in parsed.flags or (file is not None and not file.debug)
-    if IS_MACOS:
+    if IS_MACOS or parsed.values.get("backend") == "seatbelt":
         if devices:
             raise UsageError(f"{devices[0][1]}: a Mac has its own list of devices; leave it out")
         switches = (*switches, "no-debug") if no_debug else switches

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
+from netsandbox.backends.linux.kept_overlays import KeptOverlays
+from netsandbox.backends.linux.unsettled import settle_killed
 from netsandbox.cli.help import print_help
 from netsandbox.cli.session_table import PS_TITLES, PS_YIELDING, ps_rows
 from netsandbox.cli.terminal import notice, print_text, terminal_width
@@ -39,6 +40,8 @@ def main(arguments: list[str]) -> int:
     if parsed.words or parsed.command is not None:
         raise UsageError("ps takes no arguments; `netsandbox ports NAME` shows one session's ports")
     as_json = "json" in parsed.flags
+    for line in settle_killed(state_home()):
+        notice(line)
     if "watch" in parsed.flags:
         import sys
 

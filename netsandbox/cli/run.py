@@ -76,18 +76,19 @@ REACH = (
 )
 FILES = (
     *("files", "allow-read", "allow-write", "deny-read", "deny-write", "overlay"),
-    *("share-tmp", "fresh-home", "rw", "blacklist", "pass-env", "clean-env"),
+    *("share-tmp", "fresh-home", "pass-env", "clean-env"),
 )
 PROCESSES = ("limit", "no-debug", "allow-execute", "allow-device")
 SERVERS = ("publish", "no-publish", "connect-host", "gateway-port", "keep-host", "network-strategy")
 SESSION = (
-    *("ask", "mode", "ask-wait", "name", "detach", "audit-log", "har", "har-bodies", "record-query"),
+    *("ask", "ask-wait", "name", "detach", "audit-log", "har", "har-bodies", "record-query"),
     *("debug", "debug-log", "quiet", "verbose", "help"),
 )
 RARE = (
-    *("allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine"),
+    *("allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine", "mode"),
     *("seatbelt-switch", "listening-base-port", "listening-port-count", "listening-loopback", "backend", "dry-run"),
 )
+NOT_SHOWN = ""  # the title of options that the help leaves out
 GROUPS = {  # of the help, also of `explain` and `learn`; what a newcomer needs first comes first
     "what it may reach": REACH,
     "its files and variables": FILES,
@@ -95,6 +96,7 @@ GROUPS = {  # of the help, also of `explain` and `learn`; what a newcomer needs 
     "its processes": PROCESSES,
     "the session": SESSION,
     "rarely needed": RARE,
+    NOT_SHOWN: ("rw", "blacklist"),  # words of other tools (docs/migration.md)
 }
 COMMAND = "netsandbox run"
 NOT_EXECUTED = (126, 127)  # as shells have it: not executed, not found
@@ -109,7 +111,8 @@ usage: netsandbox run [OPTIONS] [PROFILE…] [-- CMD [ARG…]]
   netsandbox run                       your shell
 
 Run CMD, or your shell. It reaches only what you allow, and every attempt is recorded. Its servers are published on \
-this machine: `netsandbox ports` lists their addresses. The -- can be left out if CMD is not the name of a profile."""
+this machine: `netsandbox ports` lists their addresses. Without -- the first word is CMD, unless all words are \
+profiles: `netsandbox run git status` runs git."""
 
 
 def main(arguments: list[str]) -> int:
@@ -250,11 +253,20 @@ def _is_input_for_shell() -> bool:
         return False
 
 
-def starts_command(word: str) -> bool:
-    """Whether *word* is a program and no profile, so that the `--` before a command can be left out."""
+def starts_command(arguments: Sequence[str]) -> bool:
+    """Whether *arguments* are a command whose `--` was left out. Many profiles have the name of a program, so `run git
+    status` is a command, and only where all words are profiles (`run git node`) there is none."""
     from netsandbox.paths import is_program
 
-    return not is_profile(word) and is_program(word)
+    if not is_program(arguments[0]):
+        return False
+    if not is_profile(arguments[0]):
+        return True
+    try:
+        others = parse(arguments[1:], OPTIONS, COMMAND).words
+    except UsageError:  # its options are not ours
+        return True
+    return not all(is_profile(word) for word in others)
 
 
 def _check_no_command(parsed: Parsed) -> None:
@@ -363,15 +375,22 @@ def report_settings(parsed: Parsed, settings: RunSettings) -> RunSettings:
 
 
 def report_domains(policy: Policy, flags: set[str]) -> None:
-    """Print the rules that open nothing: others deny the same, or the name is the session's own."""
+    """Print the rules that open nothing: others deny the same, the name is the session's own, or none of a host."""
     if "quiet" in flags:
         return
     own = [rule for rule in policy.allow_domains if rule.name.endswith("localhost")]
-    if own or (policy.allow_domains and policy.deny_domains):
-        from netsandbox.cli.setting_notices import contradiction_lines, localhost_lines
+    bare = [rule for rule in policy.allow_domains if "." not in rule.name and rule.origin == "--allow-domain"]
+    if own or bare or (policy.allow_domains and policy.deny_domains):
+        from netsandbox.cli.setting_notices import bare_name_lines, contradiction_lines, localhost_lines
         from netsandbox.policy.overruled import overruled
 
-        _print([*localhost_lines(own), *contradiction_lines(overruled(policy), verbose="verbose" in flags)])
+        _print(
+            [
+                *localhost_lines(own),
+                *bare_name_lines(bare),
+                *contradiction_lines(overruled(policy), verbose="verbose" in flags),
+            ]
+        )
 
 
 def _report_no_project(files: FileRules) -> None:

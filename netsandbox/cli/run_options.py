@@ -161,13 +161,14 @@ def policy_of(parsed: Parsed, file: FileSettings | None, secrets: SessionSecrets
     ports = file.default_ports if file else DEFAULT_PORTS
     # In a closed mode --ask asks about everything, whatever rules files have.
     opening = None if mode in CLOSED else file
+    allowing = [*(opening.allow_domains if opening else ()), *rules_of(parsed, "allow-domain")]
     inspection = None
     if secrets is not None or is_inspecting(parsed, file):
         from netsandbox.cli.inspection_options import inspection_of
 
-        inspection = inspection_of(parsed, file, opening, secrets, ports)
+        inspection = inspection_of(parsed, file, opening, secrets, ports, allowing)
     return Policy(
-        [*(opening.allow_domains if opening else ()), *rules_of(parsed, "allow-domain")],
+        allowing,
         [*(file.deny_domains if file else ()), *rules_of(parsed, "deny-domain")],
         [*(opening.allow_addresses if opening else ()), *rules_of(parsed, "allow-address")],
         mode=mode if _asked(parsed, file)[0] is None else FILTERED,

@@ -33,8 +33,9 @@ def session_secrets(
     parsed: Parsed, file: FileSettings | None, settings: RunSettings
 ) -> tuple[SessionSecrets | None, list[str]]:
     """The secrets with their values, None if none applies; and lines for the user."""
-    rules = [_with_registries(parse_secret(text, origin), file) for text, origin in settings.secret_rules]
     policy = policy_of(parsed, file)
+    named = (_with_registries(parse_secret(text, origin), file) for text, origin in settings.secret_rules)
+    rules = [copy_with(rule, hosts=_at_ruled_ports(rule.hosts, policy)) for rule in named]
     hosts = _HostRules(policy, _excepted(parsed, file), asks=settings.ask is not None)
     fixed = [hosts.checked(rule) for rule in rules if not rule.is_optional]
     names = {rule.name for rule in fixed}
@@ -80,6 +81,17 @@ def _with_registries(rule: SecretRule, file: FileSettings | None) -> SecretRule:
     origins = tuple(f"{tool} (" for tool in rule.registries)
     named = [each for each in (file.allow_domains if file and origins else ()) if each.origin.startswith(origins)]
     return copy_with(rule, hosts=(*rule.hosts, *named)) if named else rule
+
+
+def _at_ruled_ports(hosts: tuple[DomainRule, ...], policy: Policy) -> tuple[DomainRule, ...]:
+    """A host without a port is meant at the ports that its rules name."""
+    from netsandbox.policy.inspection import ruled_ports
+
+    found: list[DomainRule] = []
+    for host in hosts:
+        ports = ruled_ports(host, policy.allow_domains)
+        found += [parse_domain(f"{host.text}:{port}", host.origin) for port in ports] or [host]
+    return tuple(found)
 
 
 def _excepted(parsed: Parsed, file: FileSettings | None) -> list[DomainRule]:

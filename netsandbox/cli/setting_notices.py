@@ -11,7 +11,7 @@ from netsandbox_portmap.session_dial import HIDDEN, NOBODY, UNHEARD
 from netsandbox.backends.linux.socket_diag import host_listeners
 from netsandbox.cli.file_notices import BROKER, file_view_lines
 from netsandbox.cli.notices import withheld_names
-from netsandbox.config.profiles.profile_files import is_profile_file
+from netsandbox.config.profiles.profile_files import find, is_profile_file
 from netsandbox.frozen import copy_with
 from netsandbox.paths import short
 from netsandbox.policy.decision import is_loopback_name
@@ -31,6 +31,15 @@ if TYPE_CHECKING:
     from netsandbox.settings import RunSettings
 
 MAX_LINES = 5
+HOSTS = "/etc/hosts"
+TOOLS = {  # words that people write for the registries of a tool, and its profile
+    **dict.fromkeys(("registry", "npm", "npmjs", "npx"), "node"),
+    **dict.fromkeys(("pip", "pypi", "pipx"), "python"),
+    **dict.fromkeys(("cargo", "crates"), "rust"),
+    **dict.fromkeys(("maven", "mvn"), "java"),
+    **dict.fromkeys(("gem", "rubygems", "bundler"), "ruby"),
+    **dict.fromkeys(("github", "gitlab"), "git"),
+}
 
 
 def session_lines(policy: Policy, settings: RunSettings) -> list[str]:
@@ -93,6 +102,28 @@ def localhost_lines(rules: Iterable[DomainRule]) -> list[str]:
         for rule in rules
         if is_loopback_name(rule.name)
     ]
+
+
+def bare_name_lines(rules: Iterable[DomainRule]) -> list[str]:
+    """Names without a dot: most are no hosts, but words for something that a profile opens. One that this machine has
+    in its list of hosts is meant, and so is one with a port."""
+    bare = [rule for rule in rules if rule.ports is None and not is_loopback_name(rule.name)]
+    known = _listed_hosts() if bare else set()
+    lines = []
+    for rule in bare:
+        if rule.name not in known:
+            profile = TOOLS.get(rule.name) or (rule.name if find(rule.name) else None)
+            instead = f"for its hosts use the profile: -p {profile}" if profile else "write the whole name"
+            lines.append(single_line(f"{short(rule.origin)}: {rule.text} is one host called {rule.name}; {instead}"))
+    return lines
+
+
+def _listed_hosts() -> set[str]:
+    try:
+        with open(HOSTS, encoding="utf-8", errors="replace") as file:
+            return {name.lower() for line in file for name in line.partition("#")[0].split()[1:]}
+    except OSError:  # it has none; the line is said once too often
+        return set()
 
 
 def unset_lines(patterns: Sequence[str]) -> list[str]:

@@ -17,8 +17,8 @@ from netsandbox_portmap.reservation import HOST_LOCKS
 from netsandbox.audit.kept_head import HEADS
 from netsandbox.audit.placed_log import PLACED
 from netsandbox.audit.sweep import is_live
+from netsandbox.backends.linux.kept_overlays import KeptOverlays
 from netsandbox.backends.linux.private_folders import remove_tree
-from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import confirm, notice, print_text
 from netsandbox.errors import HostError, NetsandboxError, UsageError

@@ -32,6 +32,7 @@ _NAMES = {
 _WITHOUT_OWN_SANDBOX = {
     "claude": ("--settings", '{"sandbox":{"enabled":false}}'),
     "codex": ("-c", 'sandbox_mode="danger-full-access"'),
+    "copilot": ("--no-sandbox",),
 }
 PROFILES = {name: profile for profile, names in _NAMES.items() for name in names.split()}
 

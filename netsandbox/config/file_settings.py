@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_PATHS = ("allow_read", "allow_write", "deny_read", "deny_write", "caches", "allow_execute")
+_PATHS = ("allow_read", "allow_write", "deny_read", "deny_write", "caches", "copies", "allow_execute")
 
 
 @frozen
@@ -49,6 +49,7 @@ class FileSettings:
     deny_read: tuple[PathRule, ...] = ()
     deny_write: tuple[PathRule, ...] = ()
     caches: tuple[PathRule, ...] = ()
+    copies: tuple[PathRule, ...] = ()
     files_mode: str = PROJECT
     share_tmp: bool = False
     allow_execute: tuple[PathRule, ...] = ()

@@ -180,6 +180,12 @@ KEYS: dict[str, dict[str, Key]] = {
             readers.paths,
             "folders that are shown, and whose changes are kept for the project instead of written to the host",
         ),
+        "copy": _rules(
+            "copies",
+            readers.paths,
+            "folders that are shown, and of which a session changes a copy that is kept for the project; on a Mac, and"
+            " with `readable`, they are read-only",
+        ),
         "deny_read": _rules(
             "deny_read",
             readers.paths,

@@ -12,7 +12,7 @@ from netsandbox.backends.seatbelt.profile.switches import check_word
 from netsandbox.config.key import too_long
 from netsandbox.config.paths import folder_of, is_profile_name
 from netsandbox.errors import UsageError
-from netsandbox.paths import home
+from netsandbox.paths import home, working_folder
 from netsandbox.policy import rules
 from netsandbox.policy.file_rules import FILE_MODES, PathRule, path_rule
 from netsandbox.policy.limits import parse_limits
@@ -190,7 +190,15 @@ def path(entry: Entry) -> str:
 def paths(entry: Entry) -> tuple[PathRule, ...]:
     """`~` is the user's home; a relative path begins at the folder of the file."""
     base = folder_of(entry.path)
-    return tuple(path_rule(text, origin, base, home) for text, origin in entry.items(str, '["~/.cache"]'))
+    return tuple(path_rule(_of_folder(text), origin, base, home) for text, origin in entry.items(str, '["~/.cache"]'))
+
+
+def _of_folder(text: str) -> str:
+    """`{folder}` is the working folder as agents call it where they keep something for each project."""
+    if "{folder}" not in text:
+        return text
+    here = working_folder() or "/"
+    return text.replace("{folder}", "".join(char if char.isascii() and char.isalnum() else "-" for char in here))
 
 
 def text(wanted: str) -> Callable[[Entry], str]:

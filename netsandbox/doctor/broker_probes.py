@@ -27,9 +27,6 @@ WEAKNESSES = {
     "host-processes": Weakness(
         "", "it sees the host's processes and their command lines, but not their memory or variables"
     ),
-    "write-hook": Weakness(
-        "the host's file was changed", "it can change hooks and protected names; the end of the session names them"
-    ),
 }
 # Emptying the bounding set takes a capability. Without one, no_new_privs lets nobody gain what is in it.
 BOUNDING = Weakness("not empty: CapBnd", "the bounding set stays, and no_new_privs lets no program gain from it")

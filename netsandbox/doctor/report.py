@@ -6,7 +6,7 @@ from netsandbox.doctor import judgement
 from netsandbox.doctor.check import MISSING, OK, Check
 from netsandbox.doctor.jail import Finding
 from netsandbox.frozen import frozen
-from netsandbox.text import printable
+from netsandbox.text import plural, printable
 
 HEADINGS = ("probe", "expected", "what happened", "")
 
@@ -71,45 +71,56 @@ def _reasons(report: Report) -> str:
     return "; ".join(f"{each.name}: {each.unproven}" for each in report.backends if each.unproven is not None)
 
 
-def lines(report: Report) -> list[str]:
-    rows = [*_first_lines(report), "This machine", *_check_lines(report.machine)]
+def lines(report: Report, *, verbose: bool = False) -> list[str]:
+    """The verdict, then what needs a look: all that is not as it should be. *verbose* adds the rest."""
+    several = len(report.backends) > 1
+    rows = [*_used_line(report), *_machine_lines(report), *(_sum(each, several=several) for each in report.backends)]
+    rows += _section("This machine", _check_lines(report.machine, verbose=verbose))
     for each in report.backends:
-        rows += ["", f"The backend {each.name}", *_check_lines(each.checks), "", *_jail_lines(each)]
-    return [
-        *rows,
-        "",
-        *(_sum(each, several=len(report.backends) > 1) for each in report.backends),
-        *_last_lines(report),
-    ]
+        rows += _section(f"The backend {each.name}", _check_lines(each.checks, verbose=verbose))
+        rows += _section(_jail_title(each), _jail_lines(each, verbose=verbose))
+    if verbose:
+        return rows
+    checks = len(report.machine) + sum(len(each.checks) for each in report.backends)
+    probes = sum(len(each.jail) for each in report.backends)
+    return [*rows, "", f"`netsandbox doctor -v` lists all: {plural(checks, 'check')}, {plural(probes, 'probe')}."]
 
 
-def _first_lines(report: Report) -> list[str]:
+def _section(title: str, rows: list[str]) -> list[str]:
+    return ["", title, *rows] if rows else []
+
+
+def _used_line(report: Report) -> list[str]:
     """If the preferred backend cannot run, the first line says so."""
     first = report.backends[0]
     used = next((each.name for each in report.backends if each.ok), None)
     if first.can_run or used is None:
         return []
     lacking = ", ".join(check.name for check in first.checks if check.status == MISSING)
-    weaker = f"Sessions use {used}; its notes say what is weaker."
-    return [f"The backend {first.name} cannot run here: {lacking} missing. {weaker}", ""]
+    return [f"The backend {first.name} cannot run here: {lacking} missing. Sessions use {used}."]
 
 
-def _check_lines(checks: list[Check]) -> list[str]:
+def _check_lines(checks: list[Check], *, verbose: bool) -> list[str]:
     rows = []
     for check in checks:
-        rows.append(f"  {check.name:<20} {printable(check.found)}  {check.status}")
+        if check.status != OK or verbose:
+            rows.append(f"  {check.name:<20} {printable(check.found)}  {check.status}")
         if check.status != OK and check.remedy:
             rows.append(f"  {'':<20} {printable(check.remedy)}")
     return rows
 
 
-def _jail_lines(report: BackendReport) -> list[str]:
-    if report.unproven is not None:
-        return [f"The jail was not proven: {printable(report.unproven)}"]
-    rows = [HEADINGS, *((each.probe, each.expected, printable(each.happened), each.status) for each in report.jail)]
+def _jail_title(report: BackendReport) -> str:
+    return f"The jail of {report.name}, tried from inside and judged by what arrived outside"
+
+
+def _jail_lines(report: BackendReport, *, verbose: bool) -> list[str]:
+    shown = [finding for finding in report.jail if finding.status != judgement.OK or verbose]
+    if not shown:
+        return []
+    rows = [HEADINGS, *((each.probe, each.expected, printable(each.happened), each.status) for each in shown)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    title = "The jail, tried from inside and judged by what arrived outside"
-    return [title, *(f"  {'  '.join(_padded(row, widths))}".rstrip() for row in rows)]
+    return [f"  {'  '.join(_padded(row, widths))}".rstrip() for row in rows]
 
 
 def _padded(row: tuple[str, str, str, str], widths: list[int]) -> list[str]:
@@ -126,19 +137,19 @@ def _summary(report: BackendReport) -> str:
         counts[finding.status] += 1
     if report.ok:
         skipped = f", {counts[judgement.SKIPPED]} cannot be tried here" if counts[judgement.SKIPPED] else ""
-        notes = f", {counts[judgement.NOTE]} are weaker by design" if counts[judgement.NOTE] else ""
-        return f"The jail holds: {counts[judgement.OK]} probes{notes}{skipped}."
+        notes = f", {counts[judgement.NOTE]} weaker by design" if counts[judgement.NOTE] else ""
+        return f"The jail holds: {plural(counts[judgement.OK], 'probe')}{notes}{skipped}."
     if counts[judgement.LEAK]:
-        return f"THE JAIL LEAKS: {counts[judgement.LEAK]} probes got out. Do not rely on it; please report this table."
+        leaks = plural(counts[judgement.LEAK], "probe")
+        return f"THE JAIL LEAKS: {leaks} got out. Do not rely on it; please report this table."
     if missing := _missing(report.checks):
-        return f"{missing} needed things are missing; no session of it runs here until that is fixed."
+        return f"Missing: {plural(missing, 'needed thing')}; no session of it runs here until that is fixed."
     if report.unproven is not None:
         return f"Not proven: {printable(report.unproven)}"
-    return (
-        f"Not proven: {counts[judgement.FAILED]} probes failed. Run it again; if that stays, please report this table."
-    )
+    failed = plural(counts[judgement.FAILED], "probe")
+    return f"Not proven: {failed} failed. Run it again; if that stays, please report this table."
 
 
-def _last_lines(report: Report) -> list[str]:
+def _machine_lines(report: Report) -> list[str]:
     missing = _missing(report.machine)
-    return [f"{missing} needed things are missing; no session runs here until that is fixed."] if missing else []
+    return [f"Missing: {plural(missing, 'needed thing')}; no session runs here until that is fixed."] if missing else []

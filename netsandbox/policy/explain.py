@@ -86,7 +86,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     reasons.ECH: ("Encrypted ClientHello hides which host is wanted", "turn it off in the client"),
     reasons.REQUEST_METHOD: ("CONNECT, TRACE and invalid methods are never passed to an inspected host", ""),
     reasons.REQUEST_UNCLEAR: (
-        "the path, or a header that replaces the method, could be read in two ways, and rules depend on them",
+        "the path, a header that replaces the method, or a body of a GET could be read in two ways, and rules depend"
+        " on them",
         "send the path without encoded slashes, dot segments, // and ;, and the method itself",
     ),
     reasons.NOT_HTTP: (

@@ -29,8 +29,7 @@ MAX_HINTED = 1024  # folders
 MIN_DEPTH = 2  # names in a folder that is proposed: never `/srv` or `/home`
 # Start-up files and histories of shells, and what Python keeps beside its modules: programs try these, and do without.
 QUIET_NAMES = (
-    *(*SHELL_FILES, ".bash_logout", ".bash_aliases", ".bash_history"),
-    *(".zlogout", ".zsh_history", ".kshrc", ".cshrc", ".tcshrc", ".login"),
+    *(*SHELL_FILES, ".bash_aliases", ".bash_history", ".zsh_history"),
     *(".sh_history", ".python_history", ".lesshst", ".viminfo", ".hushlogin", ".node_repl_history", ".mysql_history"),
     *(".selected_editor", ".sudo_as_admin_successful", ".psql_history", ".sqlite_history"),
 )
@@ -41,6 +40,11 @@ LOGINS = (
     *(".cargo/credentials", ".cargo/credentials.toml", ".composer/auth.json", ".config/composer/auth.json"),
 )
 SYSTEM_STATE = ("/run", "/var")  # caches of user names, of manual pages and others
+KEY_FOLDERS = (".ssh", ".gnupg/private-keys-v1.d")
+KEY_NAMES = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "ssh_host_")  # how they begin, wherever they lie
+KEYS_STAY = (
+    "private keys stay closed; use your agent with the profile git-ssh (hosts: ~/.config/netsandbox/known_hosts) or gpg"
+)
 QUIET_FOLDERS = ("__pycache__", ".config/fish", ".local/share/fish")
 
 
@@ -64,7 +68,7 @@ class Advice:
         real = self.real(path)
         if reason == NOT_LISTED:
             return "--allow-execute", real
-        if _redirects_git(real) or self.is_own(real, operation):
+        if _redirects_git(real) or self.is_own(real, operation) or not_advised(real, self._home):
             return None
         if operation in READING:
             return "--allow-read", opened_path(real, self._home) if several else real
@@ -88,6 +92,16 @@ class Advice:
             self._own = self._find_own()
         closed = self._own.hidden if operation in READING else (*self._own.hidden, *self._own.read_only)
         return any(is_within(real, each) for each in closed)
+
+
+def not_advised(real: str, home: str) -> str | None:
+    """What helps instead, where no line may advise an option: for private keys. None: an option may be advised. A user
+    who knows what he does finds the option in the manual."""
+    name = real.rpartition("/")[2]
+    is_key = name.startswith(KEY_NAMES) and not name.endswith(".pub")
+    if is_key or any(is_within(real, f"{home}/{folder}") for folder in KEY_FOLDERS):
+        return KEYS_STAY
+    return None
 
 
 def _redirects_git(path: str) -> bool:
@@ -139,7 +153,7 @@ def opened_path(path: str, home: str, *, alone: bool = False) -> str:
 
 def is_secret(path: str, home: str) -> bool:
     """Whether *path* lies in a place of secrets of this home."""
-    return any(is_within(path, f"{home}/{name}") for name in home_paths.OF_LINUX)
+    return any(is_within(path, f"{home}/{name}") for name in (*home_paths.OF_LINUX, *home_paths.AGENTS))
 
 
 def is_login(path: str, home: str) -> bool:
@@ -157,7 +171,11 @@ def is_quiet(path: str, home: str, operation: str = READ, *, succeeded: bool = F
         return operation in READING or name not in SHELL_FILES
     if any(f"/{each}/" in f"{path}/" for each in QUIET_FOLDERS):
         return True
-    is_tried = is_login(path, home) or any(is_within(path, each) for each in SYSTEM_STATE)
+    is_tried = (
+        is_login(path, home)
+        or not_advised(path, home) is not None
+        or any(is_within(path, each) for each in SYSTEM_STATE)
+    )
     return succeeded and is_tried and (operation == READ or is_within(path, "/var/cache"))
 
 

@@ -48,7 +48,10 @@ class FileRules:
     deny_read: tuple[PathRule, ...] = ()
     allow_execute: tuple[PathRule, ...] = ()
     deny_write: tuple[PathRule, ...] = ()
-    caches: tuple[PathRule, ...] = ()  # folders of which a session changes a copy
+    caches: tuple[
+        PathRule, ...
+    ] = ()  # folders of which a session changes a copy; where there are no copies, themselves
+    copies: tuple[PathRule, ...] = ()  # the same, but where there are no copies they are read-only
     mode: str = PROJECT
     share_tmp: bool = False
     fresh_home: bool = False  # the session begins with an empty home, which is not kept
@@ -58,12 +61,13 @@ class FileRules:
 
     @property
     def names_paths(self) -> bool:
-        return bool(self.allow_read or self.allow_write or self.deny_read or self.deny_write or self.caches)
+        shown = (*self.allow_read, *self.allow_write, *self.caches, *self.copies)
+        return bool(shown or self.deny_read or self.deny_write)
 
     @property
     def needs_resolving(self) -> bool:
         """Whether `runtime.effective_rules` could change anything; most sessions have no such rule."""
-        allows = (*self.allow_read, *self.allow_write, *self.caches, *self.allow_execute)
+        allows = (*self.allow_read, *self.allow_write, *self.caches, *self.copies, *self.allow_execute)
         return bool(self.deny_read or self.deny_write) or any(rule.wild for rule in allows)
 
 

@@ -10,7 +10,7 @@ from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     Values = dict[tuple[str, str], list[str | None]]
 
@@ -165,7 +165,7 @@ def with_values(text: str, prefix: str, key: str, wanted: Sequence[str]) -> str:
     if own:
         first = own[0]
         text = text[: _begin(text, first.start)] + new + text[first.end :]
-        return text if new else _without_empty(text, prefix)
+        return text if new else _without_empty(text, (prefix,))
     if not new:
         return text
     section = [line for line in lines if line.prefix == prefix]
@@ -186,17 +186,31 @@ def _begin(text: str, start: int) -> int:
     return begin if begin == 0 or text[begin - 1] == "\n" else start
 
 
-def _without_empty(text: str, prefix: str) -> str:
-    """*text* without the headers of *prefix* that have no setting."""
+def without(text: str, gone: Collection[tuple[str, str]]) -> str:
+    """*text* without these settings, and without sections that are empty then."""
+    pieces, at = [], 0
+    for line in parse(text):
+        if (line.prefix, line.key) in gone:
+            pieces.append(text[at : _begin(text, line.start)])
+            at = line.end
+    whole = "".join(map(ended, pieces)) + text[at:] if pieces else text
+    return _without_empty(whole, {prefix for prefix, _ in gone})
+
+
+def _without_empty(text: str, prefixes: Collection[str]) -> str:
+    """*text* without the headers of *prefixes* that have no setting."""
     lines = parse(text)
-    for number in range(len(lines) - 1, -1, -1):
-        line = lines[number]
-        if line.prefix != prefix or line.key or (number + 1 < len(lines) and lines[number + 1].key):
+    pieces, at = [], 0
+    for number, line in enumerate(lines, 1):
+        if line.key or line.prefix not in prefixes or (number < len(lines) and lines[number].key):
             continue
-        end = _line_end(text, line.end)
-        if not text[line.end : end].strip(SPACE):
-            text = text[: line.start] + text[end:]
-    return text
+        end = line.end
+        while text[end : end + 1] in (" ", "\t", "\r"):
+            end += 1
+        if text[end : end + 1] in ("\n", ""):  # nothing else is on its line
+            pieces.append(text[at : line.start])
+            at = end + 1
+    return "".join([*pieces, text[at:]])
 
 
 def ended(text: str) -> str:

@@ -1,8 +1,11 @@
-"""Which changes of a session to its copy of `.git/config` reach the host's file. Pure.
+"""Which changes of a session to `.git/config` stay. Pure.
 
 A session changes a copy. Of its changes the host takes over those that name branches, remotes and submodules and that
 make no program run: everything else could be a command (`core.fsmonitor`, `alias.*`, `remote.*.uploadpack`, a filter).
 A setting that is refused stays as it is on the host and is reported.
+
+Where a session could write the host's file, nobody can tell who changed it. There a setting that could run a program,
+or lead elsewhere, gets its old value again (`taken_back`), and everything else stays.
 
 - A URL must be one of the network, or a path that the session cannot write: a push runs the hooks of a local
   repository.
@@ -14,7 +17,7 @@ A setting that is refused stays as it is on the host and is reported.
 from __future__ import annotations
 
 from netsandbox.frozen import frozen
-from netsandbox.policy.git_config import ended, parse, values, with_values
+from netsandbox.policy.git_config import parse, values, with_values, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,24 +61,13 @@ class Merged:
     moved: tuple[str, ...] = ()
 
 
-def changed(before: str, after: str) -> dict[str, tuple[str | None, ...]]:
-    """The settings that differ, with their new values."""
-    old, new = values(parse(before)), values(parse(after))
-    return {_name(each): tuple(new.get(each, ())) for each in {**old, **new} if old.get(each) != new.get(each)}
-
-
 def is_harmless(name: str) -> bool:
     """Whether a setting of this name makes no program run, whatever its value is."""
     section, _, rest = name.partition(".")
     if name in HARMLESS:
         return True
     kind = f"{section}.{rest.rpartition('.')[2]}"
-    return kind in _RULES and kind != "branch.remote"  # which may be a path, and a push runs the hooks there
-
-
-def is_url(name: str) -> bool:
-    """Whether a setting of this name says where a remote is."""
-    return name.startswith("remote.") and name.endswith(".url")
+    return kind in _RULES and kind not in ("branch.remote", "submodule.url")  # a path, and a push runs the hooks there
 
 
 def merge(base: str, mine: str, theirs: str, is_outside: IsOutside) -> Merged:
@@ -103,6 +95,32 @@ def merge(base: str, mine: str, theirs: str, is_outside: IsOutside) -> Merged:
     return Merged(text if text != theirs else None, tuple(refused), tuple(moved))
 
 
+def taken_back(known: str, found: str, is_outside: IsOutside) -> Merged:
+    """The host's file *found* with the values of *known* for what could run a program. `refused` are their names. A
+    setting that is gone runs nothing, except a URL: git takes the name of an unknown remote for a path, which the
+    session may have made."""
+    if "\0" in found:
+        raise ValueError("a zero byte, at which git and this may differ")
+    merged = merge(known, found, known, is_outside)
+    old, new, refused = values(parse(known)), values(parse(found)), set(merged.refused)
+    taken = {
+        each: None
+        for each in {**old, **new}
+        if _name(each) in refused
+        and not is_harmless(_name(each))
+        and (each in new or (each[0].startswith("remote.") and each[1] == "url"))
+    }
+    text = without(found, taken)
+    expected: Values = {each: value for each, value in new.items() if each not in taken}
+    for each in taken:
+        if each in old:
+            text = with_values(text, *each, [item or "" for item in old[each]])
+            expected[each] = old[each]
+    if values(parse(text)) != expected:
+        raise ValueError("the file would mean something else")
+    return Merged(text if text != found else None, tuple(map(_name, taken)), merged.moved)
+
+
 def reduced(text: str, is_outside: IsOutside, is_worktree: Callable[[str], bool]) -> tuple[str, tuple[str, ...]]:
     """The configuration of a repository that the session made, without what the host does not obey, and the names of
     that. *is_worktree* tells whether a path is the folder of its files: git would write files anywhere else."""
@@ -118,12 +136,7 @@ def reduced(text: str, is_outside: IsOutside, is_worktree: Callable[[str], bool]
             kept[each] = found[each]
     if len(kept) == len(found):
         return text, ()
-    pieces, at = [], 0
-    for line in lines:
-        if line.key and (line.prefix, line.key) not in kept:
-            pieces.append(ended(text[at : line.start].rstrip(" \t")))
-            at = line.end
-    text = "".join([*pieces, text[at:]])
+    text = without(text, found.keys() - kept.keys())
     if values(parse(text)) != kept:
         raise ValueError("the reduced file would mean something else")
     return text, tuple(_name(each) for each in found if each not in kept)

@@ -81,6 +81,17 @@ _MAC_SPACED = (
 )
 
 OF_LINUX = (*EVERYWHERE, *_LINUX)
+# Logins and transcripts of agents. They are secrets like the others, until a rule of the session names something in one
+# or a folder around it, as the profile of the agent does: then that place is open as far as the rules say.
+AGENTS = _names(
+    ".aider .aider.conf.yml .augment .claude .claude.json .codeium .codex .config/Claude"
+    " .config/Code/User/globalStorage .config/Code/User/workspaceStorage .config/Cursor"
+    " .config/VSCodium/User/globalStorage"
+    " .config/Windsurf .config/amp .config/anthropic .config/crush .config/cursor .config/github-copilot .config/goose"
+    " .config/io.datasette.llm .config/openai .config/opencode .continue .copilot .cursor .factory .gemini .grok .kiro"
+    " .local/share/amp .local/share/crush .local/share/goose .local/share/opencode .local/state/opencode .mistral"
+    " .ollama/id_ed25519 .openai .qwen .vscode-server/data/User/globalStorage .windsurf"
+)
 OF_MAC = (*EVERYWHERE, *_MAC, *_MAC_SPACED)
 LINUX_SYSTEM = ("/run/secrets",)  # container runtimes put the cluster's tokens and passwords there
 # /System/Volumes/Data is a second name of the whole disk, which no rule for the first name would match.
@@ -141,6 +152,7 @@ VARIABLES = {
     "npm_config_cache": ".npm",
     "npm_config_userconfig": ".npmrc",
 }
+AGENT_HOMES = {"CLAUDE_CONFIG_DIR": ".claude", "CODEX_HOME": ".codex", "COPILOT_HOME": ".copilot"}
 LISTS = ("GOPATH", "KUBECONFIG")  # several, with colons between
 DEVICES = "/dev"  # HISTFILE=/dev/null
 
@@ -167,12 +179,21 @@ def moved_secrets(places: Iterable[str], environment: Mapping[str, str], home: s
     holds them: the secrets lie below it. None of these can be hidden as a whole."""
     pairs = [
         (place, path.rstrip("/"))
-        for variable, place in VARIABLES.items()
+        for variable, place in (*VARIABLES.items(), *AGENT_HOMES.items())
         for path in environment.get(variable, "").split(":" if variable in LISTS else "\0")
         if path.startswith("/") and not is_within(path, DEVICES)
     ]
     found = dict.fromkeys(moved(places, pairs))
     return tuple(path for path in found if path and not is_within(home, path) and not is_within(working, path))
+
+
+def closed_agents(named: Iterable[str], home: str) -> tuple[str, ...]:
+    """The places of agents that no path of *named* opens: none lies in the place, or holds it but not the home."""
+    opened = [path for path in named if not is_within(home, path)]
+    places = [(name, f"{home}/{name}") for name in AGENTS]
+    return tuple(
+        name for name, place in places if not any(is_within(path, place) or is_within(place, path) for path in opened)
+    )
 
 
 def _is_followed(path: str, home: str, working: str) -> bool:

@@ -6,8 +6,8 @@ The decision on a request, in this order:
 1. CONNECT and TRACE are denied: one leads elsewhere, the other shows headers that were added on the way.
 2. A deny rule wins over every allow (INV-6).
 3. If an allow rule names the host and port, one of them must match. Otherwise what is not denied is allowed.
-4. A request that servers could read in two ways (its path, or a header that replaces the method) is allowed only where
-   no rule makes a difference between the readings (attack 42).
+4. A request that servers could read in two ways (its path, a header that replaces the method, a body of a GET) is
+   allowed only where no rule makes a difference between the readings (attack 42).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HttpRequest:
     scheme: str
     method: str
     target: str  # path and query, as they were sent
-    replaces_method: bool = False  # it has a header such as X-HTTP-Method-Override
+    is_unclear: bool = False  # a header such as X-HTTP-Method-Override, or a body of a GET
     secrets: str = ""  # the names of the secrets that are put into it, for its record
 
 
@@ -112,7 +112,7 @@ class Inspection:
         if not is_token(method) or method.upper() in NEVER:
             return verdict(reasons.REQUEST_METHOD, host, port)
         is_listed = self._allowing.covers(host, port)
-        if request.replaces_method and (is_listed or self._denying.covers(host, port)):
+        if request.is_unclear and (is_listed or self._denying.covers(host, port)):
             return verdict(reasons.REQUEST_UNCLEAR, host, port)
         if path is None:
             found = self._allowing.rules(host, port), self._denying.rules(host, port)
@@ -174,6 +174,20 @@ def parse_host(text: str, origin: str) -> DomainRule:
         return parse_domain(text, origin, deny=True)
     ports = parse_domain(f"localhost{text[1:]}", origin, deny=True).ports
     return DomainRule(text, origin, "", ports, apex=False, below=True)
+
+
+def ruled_ports(host: DomainRule, allowing: Iterable[DomainRule]) -> tuple[int, ...]:
+    """The ports of a host that was named without one, if every rule that allows it names others than the usual ones;
+    none if the usual ones are meant."""
+    if host.ports is not None:
+        return ()
+    found: set[int] = set()
+    for rule in allowing:
+        if rule.covers(host.name) or (rule.below and host.below and rule.name == host.name):
+            if not rule.ports or not set(DEFAULT_PORTS).isdisjoint(rule.ports):
+                return ()
+            found.update(rule.ports)
+    return tuple(sorted(found))
 
 
 def _implied(rule: HttpRule, excepted: tuple[DomainRule, ...], default_ports: tuple[int, ...]) -> DomainRule:

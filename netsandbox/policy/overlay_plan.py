@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from netsandbox.policy.overlay_changes import Change, Tree
 
 GIT = ".git"
-GUARDED = ("hooks", "config", "config.worktree", "commondir", "gitdir")  # of a git directory, and those in it
+OPERATIONS = ("rebase-merge", "rebase-apply", "sequencer")  # not finished; the host goes on with them
+GUARDED = ("hooks", "config", "config.worktree", "commondir", "gitdir", *OPERATIONS)  # of git directories
 DATA = ("refs", "logs", "objects", "lfs")  # names in them are those of branches
 REMOVE, WRITE = "remove", "write"
 
@@ -208,7 +209,11 @@ def _git_root(change: Change, trees: Trees) -> str | None:
         if plain[at + 1] in DATA:
             return None
         guarded = next((here for here in range(at + 1, len(names)) if plain[here] in GUARDED), None)
-        return "/".join(names[: guarded + 1]) if guarded is not None else None
+        if guarded is None:
+            return None
+        if plain[guarded] in OPERATIONS and change.action == REMOVED and guarded == len(names) - 1:  # it is over
+            return None
+        return "/".join(names[: guarded + 1])
     for at, name in enumerate(plain):
         if name in GUARDED and _is_bare("/".join(names[:at]), trees):
             return "/".join(names[: at + 1])

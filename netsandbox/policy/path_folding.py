@@ -27,8 +27,9 @@ TOOL_CACHES = (
 _SHOWN = 3
 # Programs and settings of the home that something outside of any session will start or read.
 STARTED = (
-    *(*SHELL_FILES, ".bash_logout"),
-    *(".config/autostart", ".config/environment.d", ".config/fish", ".config/git", ".config/systemd", ".gitconfig"),
+    *SHELL_FILES,
+    *(".config/autostart", ".config/environment.d", ".config/fish", ".config/nushell", ".config/git"),
+    *(".config/systemd", ".gitconfig"),
     *(".cargo/bin", ".local/bin", ".local/share/applications", ".pam_environment", ".vim", ".vimrc", "bin", "go/bin"),
 )
 ONLY_CHANGED = "one file: it can be changed, not made anew or replaced"

@@ -60,27 +60,56 @@ SETTINGS = (
     *(".inputrc", ".vimrc", ".vim", ".config/nvim", ".emacs", ".emacs.d", ".config/emacs", ".tmux.conf"),
     *(".editorconfig", ".terminfo", ".fonts", ".fonts.conf", ".local/share/fonts", ".config/fontconfig"),
 )
-# What shells run at their start. In the private home they are empty and read-only: no session leaves one behind.
-SHELL_FILES = (".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin")
-# A session inside of the project may not change these: the host's programs run or obey them.
-PROTECTED = (
-    *(".hg/hgrc", ".vscode", ".idea", ".claude/settings.json", ".claude/settings.local.json"),
-    *(".mcp.json", ".cursor", ".codex", ".gemini/settings.json", ".zed", ".devcontainer"),
-    *(".envrc", ".husky", *SHELL_FILES, ".config/fish", ".netsandbox"),
+# Settings of package managers, shown without the credentials in them (`tool_settings`). A variable may move `.config`.
+TOOL_SETTINGS = (
+    *(".npmrc", ".yarnrc", ".yarnrc.yml", ".bunfig.toml", ".pip/pip.conf", ".gemrc", ".bundle/config"),
+    *(".config/pip/pip.conf", ".config/uv/uv.toml", ".config/pnpm/rc", ".config/pnpm/config.yaml"),
+    *(".config/pypoetry/config.toml", ".config/pdm/config.toml"),
 )
-# A session may make these where they are missing; new ones are reported at its end. CI runs the second row.
+# What shells run at their start and end. In the private home these are empty and read-only: no session leaves one
+# behind.
+SHELL_FILES = (
+    *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile"),
+    *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout"),
+    *(".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout"),
+    *(".config/fish/config.fish", ".config/nushell/config.nu", ".config/nushell/env.nu", ".config/nushell/login.nu"),
+)
+SHELL_FOLDERS = (".config/fish/conf.d", ".config/nushell/autoload")  # every file in them is run
+# What programs of the host run or obey in a project without being asked, by who does: one table for the views of all
+# backends, `apply`, the end of a session and doctor. A session changes none of it, and what it makes by a name that was
+# missing is taken out of the project when it ends (`held_names`).
+OBEYED = {
+    "version control": (".hg/hgrc", ".jj/repo/config.toml"),
+    "editors": (
+        *(".vscode", ".idea", ".zed", ".fleet", ".helix", ".devcontainer", ".devcontainer.json"),
+        *(".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".dir-locals.el", ".dir-locals-2.el"),
+    ),
+    "agents": (
+        *(".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".codex", ".cursor", ".windsurf"),
+        *(".gemini/settings.json", ".gemini/.env", ".gemini/extensions", ".qwen/settings.json", ".qwen/.env"),
+        *(".opencode", "opencode.json", "opencode.jsonc", ".github/hooks", ".aider.conf.yml"),
+        *(".continue", ".continuerc.json", ".roo/mcp.json", ".kiro", ".amazonq", ".crush.json", "crush.json"),
+    ),
+    "shells": (*(name for name in SHELL_FILES if "/" not in name), ".config/fish", ".config/nushell"),
+    "direnv and mise": (
+        *(".envrc", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml"),
+        *("mise/config.toml", ".mise/config.toml", ".config/mise.toml", ".config/mise"),
+    ),
+    "husky": (".husky",),
+    "netsandbox": (".netsandbox",),
+}
+PROTECTED = tuple(name for names in OBEYED.values() for name in names)
+# What others run: CI, and tools that the user calls. A session may make these; its end names those that are new.
 REPORTED = (
-    *(".git", "HEAD", *PROTECTED),
+    *(".git", "HEAD"),
     *(".github/workflows", ".gitlab-ci.yml", ".circleci", "Jenkinsfile", ".travis.yml", "azure-pipelines.yml"),
-    *(".pre-commit-config.yaml", "lefthook.yml", ".mise.toml", "mise.toml"),
+    *(".pre-commit-config.yaml", "lefthook.yml", ".npmrc", ".yarnrc.yml", ".pnpmfile.cjs", ".cargo/config.toml"),
 )
 # A folder with one of these is a project. The nearest repository above the working folder counts, then the nearest
 # workspace.
 REPOSITORY_MARKS = (".git", ".hg", ".jj", ".svn")
 WORKSPACE_MARKS = ("pnpm-workspace.yaml", "go.work", "lerna.json", "nx.json", "rush.json")
 MANIFESTS = ("package.json", "Cargo.toml", "pyproject.toml")  # that may have a workspace (`workspaces`)
-# Caches whose tool checks what it takes from them, so that all projects share what sessions add.
-CHECKED_CACHES = (".npm/_cacache", ".local/share/pnpm/store")
 # Settings of agents that hold commands beside harmless values: a session changes a copy (`agent_settings`).
 AGENT_FILES = (".claude.json",)
 # Of the session's own.

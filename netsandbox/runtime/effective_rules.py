@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ALLOWS = ("allow_read", "allow_write", "caches", "allow_execute")
+ALLOWS = ("allow_read", "allow_write", "caches", "copies", "allow_execute")
 DENIES = ("deny_read", "deny_write")
 
 
@@ -113,7 +113,8 @@ def _apply_denies(lists: dict[str, tuple[PathRule, ...]]) -> list[Overruled]:
     write, shown = split(write, kept)
     lists["allow_read"] = (*read, *shown)
     lists["allow_write"] = tuple(write)
-    lists["caches"] = tuple(rule for rule in lists["caches"] if not _touches(os.path.realpath(rule.path), hidden))
+    for name in ("caches", "copies"):
+        lists[name] = tuple(rule for rule in lists[name] if not _touches(os.path.realpath(rule.path), hidden))
     return overruled
 
 

@@ -5,7 +5,7 @@ socket activation) could be disconnected and connected anywhere, past every door
 again are passed on: connected unix stream and seqpacket sockets, which is what runtimes use in place of pipes.
 
 A file keeps the mount it was opened on, and through /proc/self/fd it can be opened anew, to be written too. So none of
-them may be a file that the session holds read-only (INV-8).
+them may be a file that no session may write or see (`protection`, INV-8): the log of any session, settings, our code.
 
 Signals that are sent to us are meant for the command. From `hold` until `release` they wait in the kernel: the command
 already runs while the supervisor still loads, and a SIGTERM in between must neither kill us nor be lost. What was
@@ -22,12 +22,14 @@ import stat
 
 from netsandbox import system
 from netsandbox.errors import HostError
+from netsandbox.text import single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import NoReturn
 
+PR_SET_DUMPABLE = 4  # prctl(2); a Mac has neither the call nor such programs
 FORWARDED = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 HARMLESS = (_socket.SOCK_STREAM, _socket.SOCK_SEQPACKET)
 _NONBLOCKING = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -35,6 +37,7 @@ _NONBLOCKING = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 GET_FLAGS, SET_FLAGS = (0x5401, 0x5402) if system.IS_LINUX else (0x40487413, 0x80487414)
 FLAG_BYTES = 72
 NAMES = ("standard input", "standard output", "standard error")
+MAX_ENTRIES = 200_000  # of our folders that are searched for another name of a file
 
 
 def hold_standard_descriptors() -> None:
@@ -48,17 +51,15 @@ def hold_standard_descriptors() -> None:
 
 
 def check_stdio(descriptors: tuple[int, int, int], kept: Iterable[str | None] = ()) -> None:
-    """Refuse to start with a descriptor that leads out (attack 132), or to one of *kept*."""
-    protected = {identity: path for path in kept if path is not None and (identity := _identity(path)) is not None}
+    """Refuse to start with a descriptor that leads out (attack 132), or to a file of ours or one of *kept*."""
     for name, descriptor in zip(NAMES, descriptors, strict=True):
         try:
             state = os.fstat(descriptor)
         except OSError as error:
             raise HostError(f"{name} is not open: {error.strerror}; redirect it, for instance to /dev/null") from None
         mode = state.st_mode
-        if (state.st_dev, state.st_ino) in protected:
-            path = protected[state.st_dev, state.st_ino]
-            raise HostError(f"{name} is {path!a}, which the command could write through it; put a pipe between")
+        if stat.S_ISREG(mode) and (path := _protecting(descriptor, state, kept)) is not None:
+            raise HostError(f"{name} is {path}, which the command could write through it; put a pipe between")
         if stat.S_ISDIR(mode):
             raise HostError(f"{name} is a directory, through which the command could see past its view; use a file")
         if stat.S_ISSOCK(mode) and not _is_harmless(descriptor):
@@ -68,12 +69,65 @@ def check_stdio(descriptors: tuple[int, int, int], kept: Iterable[str | None] = 
             )
 
 
+def _protecting(descriptor: int, state: os.stat_result, kept: Iterable[str | None]) -> str | None:
+    """What the file of *descriptor* is, or lies in, that no session may write; None if it is nobody's.
+
+    Device and inode decide, of the file and of the folders above it. A file with a second name, or one whose path is
+    not reachable from here, is looked for in our folders by its inode."""
+    from netsandbox.runtime.protection import own_paths
+
+    own = own_paths(*kept)
+    ours = {_identity(path): path for path in (*own.hidden, *own.read_only)}
+    wanted = state.st_dev, state.st_ino
+    if wanted in ours:
+        return ascii(ours[wanted])
+    path = _path(descriptor)
+    if state.st_nlink == 0 and _identity(path) != wanted:
+        return None  # it has no name: a pipe of a shell that is a file, memfd
+    if state.st_nlink == 1 and _identity(path) == wanted:
+        above = path
+        while (above := os.path.dirname(above)) != "/":
+            if _identity(above) in ours:
+                return ascii(path)
+        return None
+    folders = [folder for identity, folder in ours.items() if identity is not None and identity[0] == wanted[0]]
+    return ascii(path) if _is_below(folders, wanted[1]) else None
+
+
+def _path(descriptor: int) -> str:
+    """Where the file of *descriptor* lies, as far as that is known."""
+    if system.IS_LINUX:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    import fcntl
+
+    return os.fsdecode(fcntl.fcntl(descriptor, 50, bytes(1024)).rstrip(b"\0"))  # F_GETPATH
+
+
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         state = os.stat(path)
     except OSError:  # it is made later, or cannot be protected, which is reported elsewhere
         return None
-    return (state.st_dev, state.st_ino) if stat.S_ISREG(state.st_mode) else None
+    return state.st_dev, state.st_ino
+
+
+def _is_below(folders: list[str], inode: int) -> bool:
+    """Whether one of *folders* holds a file of this number; also if they are too large to know."""
+    count = 0
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    if entry.inode() == inode or count > MAX_ENTRIES:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+        except NotADirectoryError:  # a single file, which is known already
+            pass
+        except (FileNotFoundError, PermissionError):  # gone meanwhile; closed to the command too
+            pass
+    return False
 
 
 def _is_harmless(descriptor: int) -> bool:
@@ -90,11 +144,12 @@ def _is_harmless(descriptor: int) -> bool:
 
 
 def write_notice(stderr: int, text: str) -> bool:
-    """Write *text*, which must be shorter than a pipe's smallest free room (4096 bytes); whether it was written.
+    """Write *text* as one line, which must be shorter than a pipe's smallest free room (4096 bytes); whether it was
+    written. What is not printable is escaped: the command may have chosen a name in it.
 
     Standard error is the command's, and its reader may be slow or gone: a line that would have to wait is left out,
     since every door of the session would wait with it."""
-    line = f"netsandbox: {text}\n".encode()
+    line = f"netsandbox: {single_line(text)}\n".encode()
     try:
         terminal = _reopened(stderr) if os.isatty(stderr) else None
         if terminal is not None:
@@ -210,9 +265,7 @@ def _with_terminal(act: Callable[[int], object]) -> bool:
 def exit_with(status: int) -> NoReturn:
     """Exit with *status*; a negative one means dying of that signal ourselves, so that our caller sees it (INV-9)."""
     if status < 0:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command's core was its own; ours would be a second one
+        _leave_no_core()
         try:
             _signal.signal(-status, _signal.SIG_DFL)
         except (OSError, ValueError):  # SIGKILL and SIGSTOP cannot be set, and kill anyway
@@ -220,6 +273,20 @@ def exit_with(status: int) -> NoReturn:
         os.kill(os.getpid(), -status)
         status = 128 - status
     os._exit(status)
+
+
+def _leave_no_core() -> None:
+    """The command's core was its own; ours would be a second one, with the variables that were withheld from it. A
+    limit of 1 also holds for a program that gets cores on its standard input, which a limit of 0 does not (core(5))."""
+    import resource
+
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
+    except (OSError, ValueError):  # 0 already, and only root may raise it; then we must not be dumpable
+        import ctypes
+
+        if hide := getattr(ctypes.CDLL(None), "prctl", None):
+            hide(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def terminal_of(stdio: tuple[int, int, int]) -> str | None:

@@ -66,11 +66,13 @@ class Parsed:
 
 
 def parse(
-    arguments: Sequence[str], options: Sequence[Option], command: str, starts: Callable[[str], bool] | None = None
+    arguments: Sequence[str],
+    options: Sequence[Option],
+    command: str,
+    starts: Callable[[Sequence[str]], bool] | None = None,
 ) -> Parsed:
-    """*command* names the subcommand in messages, such as `netsandbox run`. *starts* tells whether the first word
-    starts the user's command, so that everything from it on is that command's; it is not called where there is a `--`.
-    """
+    """*command* names the subcommand in messages, such as `netsandbox run`. *starts* gets the arguments from the first
+    word on, and tells whether they are the user's command; it is not called where there is a `--`."""
     known = {f"--{option.name}": option for option in options}
     known.update({f"-{option.letter}": option for option in options if option.letter})
     parsed = Parsed(arguments)
@@ -82,7 +84,7 @@ def parse(
             parsed.command = list(arguments[at:])
             break
         if not word.startswith("-") or word == "-":
-            if starts is not None and not parsed.words and "--" not in arguments[at:] and starts(word):
+            if starts is not None and not parsed.words and "--" not in arguments[at:] and starts(arguments[at - 1 :]):
                 parsed.command = list(arguments[at - 1 :])
                 break
             parsed.words.append(word)

@@ -292,6 +292,12 @@ def new_repositories(
     return Repositories(tuple(dict.fromkeys(found)), is_whole=is_whole)
 
 
+def later_repositories(folder: str, known: tuple[str, ...], since: float, most: int) -> tuple[str, ...]:
+    """Those in *folder* that are not *known* and were made or configured from *since* on."""
+    found = _search([folder], most, folder).found
+    return tuple(path for path in found if path not in known and _is_changed(path, since))
+
+
 def _look(folder: str) -> tuple[bool, bool, list[str]]:
     """Whether it is a bare repository or may hold some, whether it has a `.git`, and the folders in it."""
     names: list[str] = []

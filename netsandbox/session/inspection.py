@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from netsandbox.session.har_recorder import HarRecorder
     from netsandbox.settings import Command, RunSettings
 
+NO_INSPECTION = "inspection needs seccomp, which macOS does not have; leave rules for requests out"
 NAME, JAVA_NAME = "ca-bundle.pem", "ca-bundle.jks"
 LOADED = (  # after the command has started nothing more is imported
     "netsandbox.audit.requests",
@@ -147,7 +148,7 @@ def start_inspection(
 def import_folders() -> list[str]:
     """Where the engine imports from; `UsageError` where it cannot work."""
     if IS_MACOS:
-        raise UsageError("inspection needs seccomp, which macOS does not have; leave rules for requests out")
+        raise UsageError(NO_INSPECTION)
     # Not every folder of `sys.path`: that of a script, or the working one, is the command's to write.
     paths = [*search_path(ROOT, sys.executable), *(path for path in sys.path if path.endswith("-packages"))]
     check_version(version_in(paths))

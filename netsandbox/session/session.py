@@ -29,7 +29,7 @@ from netsandbox.backends import candidates, open_backend
 from netsandbox.backends.contract import SessionContext
 from netsandbox.errors import BackendUnavailable, HostError, NetsandboxError
 from netsandbox.frozen import copy_with
-from netsandbox.paths import log_beside, log_path, new_session_id, session_dir, working_folder
+from netsandbox.paths import log_beside, log_path, new_session_id, session_dir, state_home, working_folder
 from netsandbox.runtime.imports import Bundle
 
 TYPE_CHECKING = False
@@ -114,6 +114,7 @@ class Session:
 
             self._inspection, self.settings, command = start_inspection(self.id, self.settings, command)
         context = self.context(command)
+        self._settle_killed(context.stderr)
         if self.settings.debug or self.settings.debug_log:
             self._denials = self._denial_stream(context.stderr)
         if command.detached is not None:
@@ -132,6 +133,19 @@ class Session:
                 command.detached.close()
             if self._supervisor is not None and self._supervisor.control is not None:
                 self._supervisor.control.close()
+
+    def _settle_killed(self, stderr: int) -> None:
+        """Look after sessions whose supervisor was killed. Most often no other session runs, and nothing is loaded."""
+        try:
+            names = os.listdir(os.path.join(state_home(), "unsettled"))
+        except OSError:
+            return
+        if names:
+            from netsandbox.backends.linux.unsettled import settle_killed
+            from netsandbox.runtime.inherited import write_notice
+
+            for line in settle_killed(state_home()):
+                write_notice(stderr, line)
 
     def _run_first(self, names: tuple[str, ...], policy: Callable[[], Policy], context: SessionContext) -> int:
         """Run with the first backend that this machine can make. Each is really tried, and nothing has run before."""
@@ -194,13 +208,17 @@ class Session:
                 self._await(backend, decided)
             self.write_start(backend, decided, context.command)
             self._warn_of_changed_log(context.stderr)
+            self.log.on_failure = lambda why: self._tell_of_log(context.stderr, why)
             try:
                 status = self._serve(backend, decided, context)
             except (NetsandboxError, OSError) as error:
                 status = error.status if isinstance(error, NetsandboxError) else HostError.status
                 self._write_end(backend, began, status)
                 raise
+            failed = self.log.failed
             self._write_end(backend, began, exit_status(status))
+            if failed is not None:
+                self._tell_of_log(context.stderr, failed)
             backend.raise_failure()
             self.kept = backend.kept_files()
         except BackendUnavailable:
@@ -326,6 +344,12 @@ class Session:
 
             self.log.write("policy", detail=text)
             write_notice(stderr, f"audit log {self.log_path!a}: {text}"[:2000])
+
+    def _tell_of_log(self, stderr: int, why: str) -> None:
+        from netsandbox.runtime.inherited import write_notice
+
+        advice = "what is tried from then on is refused; free space, or place the log elsewhere with --audit-log"
+        write_notice(stderr, f"the audit log cannot be written: {why}; {advice}"[:2000])
 
     def facts(self, backend: Backend, policy: Policy, command: Command) -> dict[str, object]:
         """The part of a session's status that never changes."""

@@ -95,7 +95,7 @@ def _pending() -> Iterable[str]:
 
 
 def _overlays() -> Iterable[str]:
-    from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
+    from netsandbox.backends.linux.kept_overlays import KeptOverlays
 
     return KeptOverlays(state_home()).names()
 

@@ -7,7 +7,8 @@ listening sockets from a session that has one (`handover`). All of them accept. 
 reads its first bytes, and hands it over with these bytes if the name is another session's. So the end of a session,
 also by kill -9, closes neither the port nor connections of other sessions.
 
-If another program has the port, the session serves its names at the last port of its window.
+If another program or user has the port, the sessions share a second one that depends on the user alone, so that their
+URLs stay. If that is taken too, or the user chose the port, a session serves its names at the last port of its window.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class GatewayPlan:
     port: int
     fallback: int | None  # the port of the window for names; None if it has none
     keep_host: bool = False
+    second: int | None = None  # the user's own port, if another user or program has the usual one
 
 
 class Gateway:
@@ -88,6 +90,7 @@ class Gateway:
         self._door: HandoverDoor | None = None
         self._request: ListenersRequest | None = None
         self._ready: Callable[[], None] | None = None
+        self._port = plan.port
         self._named: dict[tuple[bytes, bytes, int, int], NamedServer] = {}
 
     # The port
@@ -103,7 +106,7 @@ class Gateway:
 
     def _bind(self, attempts: int) -> None:
         try:
-            return self._share(bind_all(LOCALHOST, self.plan.port))
+            return self._share(bind_all(LOCALHOST, self._port))
         except OSError as error:
             if error.errno != EADDRINUSE:
                 return self._fall_back()
@@ -112,18 +115,23 @@ class Gateway:
             self._request = None
             self._got(found, attempts - 1)
 
-        self._request = ListenersRequest(self.loop, self.plan.port, self.plan.name, answered)
+        self._request = ListenersRequest(self.loop, self._port, self.plan.name, answered)
         return None
 
     def _got(self, found: list[_socket.socket], attempts: int) -> None:
         try:
-            if found and all(sock.getsockname()[1] == self.plan.port for sock in found):
+            if found and all(sock.getsockname()[1] == self._port for sock in found):
                 return self._share(found)
         except OSError:
             pass
         for sock in found:
             sock.close()
-        if not attempts or self._door is None:
+        if self._door is None:
+            return self._fall_back()
+        if not attempts:
+            if self._port != self.plan.second and self.plan.second is not None:
+                self._port = self.plan.second
+                return self._bind(ATTEMPTS)
             return self._fall_back()
         self.loop.call_later(PAUSE, lambda: self._bind(attempts) if self._door is not None else None)
         return None
@@ -131,7 +139,7 @@ class Gateway:
     def _share(self, sockets: list[_socket.socket]) -> None:
         self._acceptors = listen_all(self.loop, sockets, self._accept, shared=True)
         self._shared = sockets
-        self._decided(self.plan.port)
+        self._decided(self._port)
 
     def _fall_back(self) -> None:
         port = self.plan.fallback
@@ -149,7 +157,7 @@ class Gateway:
         ready()
 
     def _listeners(self, port: int) -> list[_socket.socket]:
-        return self._shared if port == self.plan.port else []
+        return self._shared if port == self._port else []
 
     # Connections
 

@@ -19,6 +19,7 @@ from netsandbox_portmap.bind_service import BindService
 from netsandbox_portmap.forward import InsideDial
 from netsandbox_portmap.gateway import Gateway, GatewayPlan
 from netsandbox_portmap.host_door import HostDoor
+from netsandbox_portmap.localhost_settings import second_port
 from netsandbox_portmap.notices import Notices
 from netsandbox_portmap.published import Wanted
 from netsandbox_portmap.publisher import MAX_PORTS, Publisher, PublishPlan
@@ -123,7 +124,9 @@ class LocalhostService:
     def _open_gateway(self, publisher: Publisher) -> None:
         """Offer the session's name once something is published."""
         held = self._reservation
-        plan = GatewayPlan(held.name, held.settings.gateway_port, held.by_name_port, keep_host=held.settings.keep_host)
+        wanted = held.settings.gateway_port
+        second = second_port(wanted, os.geteuid())
+        plan = GatewayPlan(held.name, wanted, held.by_name_port, keep_host=held.settings.keep_host, second=second)
         publisher.on_tls = self._announce
         self._gateway = Gateway(self._loop, plan, publisher, self._network.inside, self._forwarding)
         self._gateway.open(self._on_gateway)
@@ -144,7 +147,7 @@ class LocalhostService:
 
     def _write_url(self, port: int) -> None:
         if self._publisher is not None and self._publisher.targets(port):
-            self._notices.served(self._publisher.url(port), port)
+            self._notices.served(self._publisher.url(port), port, self._publisher.host_url(port))
 
     def _look_again(self, port: int) -> None:
         """Check the listeners: nothing answered inside at *port*."""

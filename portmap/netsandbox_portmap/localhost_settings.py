@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ENGINES = ("kernel", "preload")
 MAX_PORTS = window.MAX_PORTS
 GATEWAY_PORT = 7878  # where names are served, for all sessions of a user
+SECOND_PORTS = range(17878, 18878)  # where they are if another user has that port: one for each user id
 MAX_HOST_PORTS = 24  # each needs two descriptors of the helper's message
 
 
@@ -164,6 +165,11 @@ def number(text: str, origin: str, low: int = 1, high: int = window.LAST_PORT, *
 
 def base_port(text: str, origin: str) -> int:
     return number(text, origin, window.FIRST_PORT, example=window.POOL[0])
+
+
+def second_port(port: int, user: int) -> int | None:
+    """Where the names of *user* are if *port* is taken; None if it was chosen: then that is what the user wants."""
+    return SECOND_PORTS[user % len(SECOND_PORTS)] if port == GATEWAY_PORT else None
 
 
 def gateway_port(text: str, origin: str) -> int:

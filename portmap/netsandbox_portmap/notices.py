@@ -54,11 +54,12 @@ class Notices:
         otherwise = f"the session {door.session} did not answer; see `netsandbox ps`"
         self.write(f"--connect-host {door}: {texts.get(why, otherwise)}")
 
-    def served(self, url: str, port: int) -> None:
-        """A server of the session is published."""
+    def served(self, url: str, port: int, plain: str) -> None:
+        """A server of the session is published. Browsers and curl resolve every name below localhost, and many other
+        programs do not, so *plain* is the URL with the address."""
         if self._announced < MAX_ANNOUNCED:
             self._announced += 1
-            self.write(f"{url} is port {port} of this session")
+            self.write(f"{url} is port {port} of this session" + (f", as is {plain}" if plain != url else ""))
 
     def not_shared(self, wanted: int, port: int | None) -> None:
         """Another program has the gateway's port."""

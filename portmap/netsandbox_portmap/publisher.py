@@ -192,6 +192,10 @@ class Publisher:
     def url(self, requested: int) -> str:
         return self._url(self._live[requested], self._first())
 
+    def host_url(self, requested: int) -> str:
+        """The same by its address, for programs that do not resolve names below localhost."""
+        return _address_url(self._live[requested])
+
     @property
     def connections(self) -> int:
         return len(self._forwards)
@@ -316,9 +320,9 @@ class Publisher:
         )
 
     def _url(self, entry: Listening, main: Listening) -> str:
-        scheme = "https" if entry.tls else "http"
         if self.by_name_port is None:
-            return f"{scheme}://{entry.acceptors[0].address}:{entry.acceptors[0].port}/"
+            return _address_url(entry)
+        scheme = "https" if entry.tls else "http"
         label = "" if main is entry else f"{entry.port}."
         return f"{scheme}://{label}{self._plan.name}.localhost:{self.by_name_port}/"
 
@@ -344,6 +348,11 @@ class Publisher:
         if written and len(self._noted) < MAX_NOTED:
             self._noted.add(kind)
         return written
+
+
+def _address_url(entry: Listening) -> str:
+    scheme = "https" if entry.tls else "http"
+    return f"{scheme}://{entry.acceptors[0].address}:{entry.acceptors[0].port}/"
 
 
 def _ignore(port: int) -> None:

@@ -1,13 +1,14 @@
 """One connection to the gateway: its first bytes, then the session's server, another session, or our response.
 
 Rules: a foreign Host gets 421 and reaches nothing (INV-1). The first bytes must be complete within ten seconds. Our own
-responses are one plain sentence that states what to do; they name sessions only to clients that ask for a name under
-`.localhost`, whose pages no other site can read.
+responses are one plain sentence that states what to do; they name sessions only to clients of the same user that ask
+for a name under `.localhost`, whose pages no other site can read.
 """
 
 from __future__ import annotations
 
 import _socket
+import os
 
 from netsandbox.runtime.http.errors import ProtocolError
 from netsandbox.runtime.http.plain_response import plain_response
@@ -15,6 +16,7 @@ from netsandbox.runtime.loop import IN
 from netsandbox_portmap.forward import REFUSED, InsideDial, hang_up
 from netsandbox_portmap.handover import hand_over, live_names
 from netsandbox_portmap.named_http import HEAD_DEADLINE, NamedHttp
+from netsandbox_portmap.peer_user import peer_user
 from netsandbox_portmap.request_host import OpeningReader, explain, split_name
 from netsandbox_portmap.tls_answer import PROBE, UNRECOGNIZED_NAME, FirstAnswer, is_tls
 
@@ -164,13 +166,19 @@ class Visit:
             self._refuse(503, f"The session {name} takes no connections now. Reload; see `netsandbox ps`.")
 
     def _unknown(self, name: str) -> None:
-        names = live_names() if self._opening is not None and self._opening.head is not None else []
+        """Names of sessions are for their own user: others of the machine reach this port too."""
+        names = live_names() if self._is_ours() else []
         there = f"There are: {', '.join(names[:MAX_LISTED])}. " if names else ""
         what = f"No session is called {name}" if name else "The name of a session is missing"
         self._refuse(
             404,
             f"{what}. {there}Open http://NAME.localhost:{self._door.directory.by_name_port}/; see `netsandbox ports`.",
         )
+
+    def _is_ours(self) -> bool:
+        if self._opening is None or self._opening.head is None or self._client is None:
+            return False
+        return peer_user(self._client) in (os.geteuid(), 0)  # root sees them anyway
 
     # The session's own server
 

@@ -125,10 +125,11 @@ class HttpStage:
         self._judged += 1
         target = request.head_bytes.split(b" ", 2)[1].decode("ascii", "replace")
         from netsandbox.policy.inspection import HttpRequest  # for sessions with rules for requests only
-        from netsandbox_proxy.inspect.request_check import replaces_method
+        from netsandbox_proxy.inspect.request_check import is_unclear
         from netsandbox_proxy.plain_request import PlainRequest
 
-        asked = HttpRequest("http", head.method.decode("ascii", "replace"), target, replaces_method(head.headers))
+        unclear = is_unclear(head.method, head.headers)
+        asked = HttpRequest("http", head.method.decode("ascii", "replace"), target, unclear)
         refusal = self._flow.door.gate.judge(active.grant, self._judged, asked)
         inspected = PlainRequest(self._flow.door, active.grant, self._judged, head, asked)
         inspected.judged(refusal)

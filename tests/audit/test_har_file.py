@@ -79,9 +79,9 @@ def test_a_full_disk_leaves_the_entries_before(tmp_path: Path, monkeypatch: pyte
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(fd, data, position)
 
-    monkeypatch.setattr(har_file.os, "pwrite", full)
-    file.add({"n": "x" * 50})
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(har_file.os, "pwrite", full)
+        file.add({"n": "x" * 50})
     assert entries(path) == [{"n": 1}]
     file.add({"n": 3})  # the disk has room again, and yet nothing is missing without a word
     assert (file.left_out, file.failure) == (2, "No space left on device")

@@ -151,7 +151,7 @@ def test_176_a_failed_write_is_final(path: Path, monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as patch:
         patch.setattr(log_module.os, "write", fail)
         assert log.write("egress", verdict="allow", host="example.com") is False
-    assert log.failed == os.strerror(code)
+    assert log.failed == ("the disk is full" if code in (errno.ENOSPC, errno.EDQUOT) else os.strerror(code))
     assert log.write("egress", verdict="allow", host="example.com") is False
     assert log.write("egress", verdict="deny") is False
     assert log.total("deny") == 1, "denials are told at the end even when the log is lost"
@@ -168,6 +168,7 @@ def test_176_a_torn_line_is_reported_and_does_not_swallow_the_next_record(
     write = os.write
     with monkeypatch.context() as patch:
         patch.setattr(log_module.os, "write", lambda fd, data: write(fd, data[:40]))
+        patch.setattr(log_module.os, "ftruncate", lambda fd, size: write(-1, b""))  # it cannot be taken back
         assert log.write("egress", verdict="allow") is False
     assert log.write("egress", verdict="allow") is False
     log.close()
@@ -179,6 +180,41 @@ def test_176_a_torn_line_is_reported_and_does_not_swallow_the_next_record(
     assert [line.record is None for line in lines] == [False, True, False, False, False]
     problems = verify(str(path)).problems
     assert [problem.line for problem in problems] == [2], "the chain goes on over the torn line"
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_full_disk_leaves_whole_lines_and_says_once_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: bool
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    path = tmp_path / "netsandbox" / "sessions" / "s" / "audit.jsonl"
+    log = AuditLog.open(str(path), "s", cap_bytes=None)
+    told: list[str] = []
+    log.on_failure = told.append
+    log.write("session.start")
+    whole, write = path.read_bytes(), os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(log_module.os, "write", lambda fd, data: write(fd, data[:40]))
+        if held:
+            log.hold()
+        assert log.write("egress", verdict="allow") is held
+        assert log.release() is False
+    log.write("session.end")
+    log.close()
+    assert path.read_bytes() == whole
+    assert told == ["the disk is full"]
+    report = verify(str(path))
+    assert (report.ok, report.problems) == (False, [])
+    assert [note for note in report.notes if "the log stopped: the disk is full" in note]
+
+
+def test_a_link_beside_a_log_that_was_placed_explains_nothing(path: Path) -> None:
+    """The command may have made it."""
+    log = AuditLog.open(str(path), "s", cap_bytes=None)
+    log.write("session.start")
+    log.close()
+    os.symlink("the disk is full", f"{path}.stopped")
+    assert not [note for note in verify(str(path)).notes if "stopped" in note]
 
 
 @pytest.mark.attack(176)

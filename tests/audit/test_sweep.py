@@ -35,6 +35,15 @@ def test_only_the_newest_sessions_are_kept(sessions: Path) -> None:
     assert [name[6:8] for name in paths.list_sessions()] == ["05", "04"]
 
 
+def test_a_log_that_stopped_goes_with_its_explanation(sessions: Path) -> None:
+    stopped = make(1)
+    stopped._fail("the disk is full")
+    stopped.close()
+    make(2).close()
+    assert sweep(keep_sessions=1) == 1
+    assert [entry.name[6:8] for entry in sessions.iterdir()] == ["02"]
+
+
 def test_a_running_session_is_kept_whatever_its_age(sessions: Path) -> None:
     running = make(1)
     make(2).close()

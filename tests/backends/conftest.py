@@ -225,9 +225,11 @@ def standing(start: Start) -> Iterator[Start]:
     """standing(*command) -> a helper whose command runs, with these further doors; its descriptors are closed."""
     opened: list[socket.socket | _socket.socket] = []
 
-    def begin(*command: str, extra: tuple[plan.Door, ...] = (), view: plan.View | None = None) -> launch.Helper:
+    def begin(
+        *command: str, extra: tuple[plan.Door, ...] = (), view: plan.View | None = None, more: bytes = b""
+    ) -> launch.Helper:
         helper = start(*command)
-        helper.send_plan(planned(view, extra))
+        helper.send_plan(planned(view, extra, more))
         doors = helper.doors(plan.doors() + extra)
         opened.extend(doors.values())
         helper.go()

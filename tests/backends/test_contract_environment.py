@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.contract import EVERY_NAME, path_of, session_environment
+from netsandbox.backends.contract import EVERY_NAME, LOOPBACK, own_hosts, path_of, session_environment
 
 names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name and b"=" not in name)
 DOOR = b"http://127.0.0.1:1008"
@@ -77,3 +77,20 @@ def test_the_command_can_tell_its_mode_and_its_name_and_the_caller_can_forge_nei
 def test_the_search_path_of_an_environment_is_text() -> None:
     assert path_of({b"PATH": b"/bin:/\xff"}) == "/bin:/\udcff"
     assert path_of({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("vm", b",vm"),
+        ("My-Machine2", b",my-machine2"),
+        ("", b""),
+        ("a,b", b""),
+        ("host.example.com", b""),
+        ("\udcff", b""),
+    ],
+)
+def test_the_sessions_own_hosts_are_dialled_without_the_proxy(name: str, wanted: bytes) -> None:
+    """A whole name may be that of a site, and is left to the rules."""
+    assert own_hosts(name) == LOOPBACK + wanted
+    assert b"0.0.0.0" in LOOPBACK.split(b",")

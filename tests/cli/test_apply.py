@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
+from netsandbox.backends.linux.kept_overlays import KeptOverlays
 from netsandbox.cli.main import dispatch
 from netsandbox.config.registries.provenance import untrusted_place
 from netsandbox.errors import HostError, NetsandboxError, UsageError

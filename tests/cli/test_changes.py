@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces.kept_overlays import FILE_CLOCK, KeptOverlays
+from netsandbox.backends.linux.kept_overlays import FILE_CLOCK, KeptOverlays
 from netsandbox.cli import changes as subject
 from netsandbox.cli.main import dispatch
 from netsandbox.errors import UsageError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
+from netsandbox.backends.linux.kept_overlays import KeptOverlays
 from netsandbox.cli import discard as subject
 from netsandbox.cli.main import dispatch
 from netsandbox.errors import UsageError

@@ -134,12 +134,19 @@ def test_the_same_options_print_the_same_text(capsys: pytest.CaptureFixture[str]
         ([*DRY, "--network-strategy", "fail", "--listening-loopback", "127.0.0.2"], "knows no loopback address"),
         ([*DRY, "--allow-domain", "*"], "; "),
         ([*DRY, "--connect-host", "5353"], "a resolver's"),
+        ([*DRY, "--limit", "memory=1G"], "a Mac holds only files, file-size, core"),
+        ([*DRY, "--allow-device", "/dev/null"], "a Mac has its own list of devices"),
+        ([*DRY, "--allow-http", "GET https://example.com/**"], "inspection needs seccomp"),
     ],
 )
 def test_a_mistake_prints_no_profile(capsys: pytest.CaptureFixture[str], options: list[str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         main([*options, "--", "true"])
     assert capsys.readouterr().out == ""
+
+
+def test_no_debug_is_in_the_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "--no-debug") == printed(capsys, "--seatbelt-switch", "no-debug") != printed(capsys)
 
 
 def test_a_mac_prints_its_own_profile_and_knows_no_namespaces(

@@ -63,7 +63,8 @@ def test_too_much_and_secrets_have_other_advice(capsys: pytest.CaptureFixture[st
     assert "name the folders in it, or use --files open" in shown
     explain.main(["~/.ssh"])
     shown = capsys.readouterr().out
-    assert "--allow-read ~/.ssh\n" in shown
+    assert "--allow-read ~/.ssh" not in shown
+    assert "private keys stay closed; use your agent with the profile git-ssh" in shown
     assert "a place of secrets" in shown
     explain.main(["/var/tmp/x"])
     assert "--share-tmp" in capsys.readouterr().out

@@ -86,3 +86,19 @@ def test_a_host_that_is_inspected_and_not_allowed_gets_a_line() -> None:
     assert lines(*inspect) == lines(*inspect, "--allow-domain", "c.test") == [line]
     for rule in (("--online",), ("--allow-domain", "a.test"), ("--allow-http", "GET https://a.test/")):
         assert lines(*inspect, *rule) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "rule"), [("a.test", "a.test:8443"), ("x.a.test", "*.a.test:8443"), ("*.b.test", "*.b.test:8443")]
+)
+def test_a_host_without_a_port_is_inspected_where_its_rules_allow_it(host: str, rule: str) -> None:
+    def inspected(*rules: str) -> tuple[bool, bool]:
+        words = ["--inspect", host, *(word for each in rules for word in ("--allow-domain", each))]
+        policy = policy_of(parse(words, run.OPTIONS, "netsandbox run"), None)
+        assert policy.inspection is not None
+        assert unreached_lines(policy) == []
+        name = host.replace("*", "x")
+        return policy.inspection.covers(name, 443), policy.inspection.covers(name, 8443)
+
+    assert inspected(rule) == (False, True)
+    assert inspected(rule.removesuffix(":8443")) == inspected(rule, rule.removesuffix(":8443")) == (True, False)

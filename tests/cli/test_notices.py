@@ -208,7 +208,7 @@ def test_a_login_that_a_successful_command_did_not_need_is_not_told(
     monkeypatch.setenv("HOME", str(tmp_path))
     denials = [FileDenial(f"{tmp_path}/{name}", "read", 1, "not-shown") for name in (".npmrc", ".ssh/id_rsa")]
     told = file_denial_lines(denials, succeeded=True)
-    assert [line.split(";")[0] for line in told] == ["denied reading ~/.ssh/id_rsa"]
+    assert told == []
     login, _ = file_denial_lines(denials)
     assert login == (
         "denied reading ~/.npmrc, which package managers look for at each start; show it with --allow-read ~/.npmrc,"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from netsandbox.cli.run import GROUPS, OPTIONS, main
+from netsandbox.cli.run import GROUPS, NOT_SHOWN, OPTIONS, main, starts_command
 from netsandbox.cli.run_options import policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import parse
@@ -153,6 +154,33 @@ def test_other_options_and_profiles_are_ours(words: list[str], capsys: pytest.Ca
 
 
 @pytest.mark.usefixtures("node")
+@pytest.mark.parametrize(
+    ("words", "is_command"),
+    [
+        (["node", "server.js"], True),
+        (["node", "server.js", "-v"], True),
+        (["node", "--no-such-option"], True),
+        (["node", "git", "-e", "1"], True),
+        (["node"], False),
+        (["node", "git"], False),
+        (["node", "--allow-domain", "server.js", "git"], False),
+        (["java", "node", "server.js"], False),  # java is no program here, so it cannot be the command
+    ],
+)
+def test_the_first_word_is_the_command_unless_all_are_profiles(words: list[str], is_command: bool) -> None:
+    assert starts_command(words) is is_command
+
+
+def test_git_status_is_a_command_and_git_alone_a_profile(netsandbox: Any) -> None:
+    work = netsandbox.home().work
+    subprocess.run(["git", "init", "-q", work], check=True)
+    run = netsandbox("run", "git", "status", "--short", "--branch", cwd=work)
+    assert (run.returncode, run.stdout[:3]) == (0, "## ")
+    shell = netsandbox("run", "git", input="echo $NETSANDBOX_SESSION\n", env={"SHELL": "/bin/sh"})
+    assert shell.stdout.startswith("2")
+
+
+@pytest.mark.usefixtures("node")
 def test_a_profile_that_is_no_program_takes_options_behind_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["java", "-h"]) == 0
     assert capsys.readouterr().out.startswith("usage: netsandbox run ")
@@ -224,7 +252,8 @@ def test_the_help_has_every_option_in_one_group(capsys: pytest.CaptureFixture[st
     assert sorted(name for names in GROUPS.values() for name in names) == sorted(option.name for option in OPTIONS)
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(f"\n{title}:\n" in shown for title in GROUPS)
+    assert all(f"\n{title}:\n" in shown for title in GROUPS if title != NOT_SHOWN)
+    assert not any(f"--{name} " in shown for name in GROUPS[NOT_SHOWN])
     assert max(map(len, shown.splitlines())) <= 120
 
 

@@ -70,6 +70,39 @@ def test_an_option_makes_its_host_inspected_and_allows_nothing() -> None:
     assert found("--secret", "TOKEN_X@api.example.com", "--allow-domain", "api.example.com")[1] == []
 
 
+@pytest.mark.parametrize(
+    ("rules", "wanted"),
+    [
+        (["api.example.com:8443"], ["TOKEN_X@api.example.com:8443"]),
+        (
+            ["*.example.com:8443", "api.example.com:9443"],
+            ["TOKEN_X@api.example.com:8443", "TOKEN_X@api.example.com:9443"],
+        ),
+        (["api.example.com:8443", "api.example.com"], ["TOKEN_X@api.example.com"]),
+        (["api.example.com:*"], ["TOKEN_X@api.example.com"]),
+        (["other.example.com:8443"], ["TOKEN_X@api.example.com"]),
+    ],
+)
+def test_a_host_without_a_port_is_meant_where_its_rules_allow_it(rules: list[str], wanted: list[str]) -> None:
+    """A value that went to no port left the placeholder in the request."""
+    words = ["--secret", "TOKEN_X@api.example.com", *(word for rule in rules for word in ("--allow-domain", rule))]
+    assert names(*words) == wanted
+    secrets, lines = found(*words)
+    policy = policy_of(parse([*words, "--", "true"], OPTIONS, "run"), None, secrets)
+    assert policy.inspection is not None
+    is_other = wanted[0].endswith("443")
+    assert policy.inspection.covers("api.example.com", 8443) is is_other
+    assert (lines == []) is ("other" not in rules[0])
+    assert secrets is not None
+    assert bool(secrets.messages("api.example.com", 8443)) is is_other
+    assert bool(secrets.messages("api.example.com", 443)) is not is_other
+
+
+def test_a_port_that_was_named_stays() -> None:
+    words = ("--secret", "TOKEN_X@api.example.com:443", "--allow-domain", "api.example.com:8443")
+    assert names(*words) == ["TOKEN_X@api.example.com:443"]
+
+
 def test_an_offer_applies_with_a_value_and_an_allowed_host(monkeypatch: pytest.MonkeyPatch) -> None:
     assert names(text=OFFERED) == ["TOKEN_X@api.example.com"]
     assert names("--offline", text=OFFERED) == []

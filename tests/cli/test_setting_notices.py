@@ -13,6 +13,8 @@ from netsandbox.backends.seatbelt.signing import Parts
 from netsandbox.cli import setting_notices
 from netsandbox.cli.setting_notices import (
     MAX_LINES,
+    TOOLS,
+    bare_name_lines,
     checked_doors,
     contradiction_lines,
     localhost_lines,
@@ -21,7 +23,7 @@ from netsandbox.cli.setting_notices import (
     unheard_lines,
     unset_lines,
 )
-from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER
+from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER, find
 from netsandbox.policy.overruled import overruled
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.rules import parse_domain
@@ -58,6 +60,27 @@ def test_a_rule_for_localhost_is_answered_with_the_option_that_was_meant() -> No
         "--allow-domain: a.localhost is the session's own, and needs no rule; to reach a server of this machine use"
         " --connect-host PORT",
     ]
+
+
+def test_a_name_without_a_dot_says_what_may_be_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = tmp_path / "hosts"
+    listed.write_text("127.0.0.1 localhost\n192.0.2.7 Mirror other # cache\n")
+    monkeypatch.setattr("netsandbox.cli.setting_notices.HOSTS", str(listed))
+    names = ("registry", "uv", "intranet", "mirror", "localhost", "git:8443", "cache")
+    rules = [parse_domain(name, "--allow-domain") for name in names]
+    assert bare_name_lines(rules) == [
+        "--allow-domain: registry is one host called registry; for its hosts use the profile: -p node",
+        "--allow-domain: uv is one host called uv; for its hosts use the profile: -p uv",
+        "--allow-domain: intranet is one host called intranet; write the whole name",
+        "--allow-domain: cache is one host called cache; write the whole name",
+    ]
+    for missing in (tmp_path / "missing", tmp_path):
+        monkeypatch.setattr("netsandbox.cli.setting_notices.HOSTS", str(missing))
+        assert len(bare_name_lines(rules)) == 5
+
+
+def test_every_profile_that_a_word_stands_for_exists() -> None:
+    assert all(find(profile) for profile in TOOLS.values())
 
 
 def test_many_contradictions_stay_few_plain_lines() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -47,9 +46,7 @@ def test_a_name_twice_is_asked_once() -> None:
 def test_one_that_does_not_end_in_time_is_told_with_what_does(capsys: pytest.CaptureFixture[str]) -> None:
     stubborn = LiveSession(stubborn=True)
     try:
-        began = time.monotonic()
         assert dispatch(["stop", "shop", "--timeout", "0.3"]) == 1
-        assert time.monotonic() - began < 3
         text = f"netsandbox: shop is still running after 0.3 s; `kill -9 {os.getpid()}` ends it at once\n"
         assert capsys.readouterr() == ("", text)
     finally:

@@ -49,8 +49,7 @@ def test_a_link_that_the_command_made_advises_nothing(other: Path) -> None:
     (other.parent / ".ssh").mkdir()
     Path("link").symlink_to(other.parent / ".ssh")
     assert told(str(Path("link").absolute()), f"{Path('link').absolute()}/../.ssh") == []
-    (line,) = told("../.ssh")
-    assert line.endswith("--allow-read ~/.ssh, which holds secrets")
+    assert told("../.ssh") == [], "no line advises a private key"
 
 
 def test_few_lines_and_never_the_whole_home(other: Path) -> None:

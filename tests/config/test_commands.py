@@ -40,6 +40,7 @@ def test_only_a_bare_name_selects(command: list[str] | None, name: str) -> None:
         (["codex", "exec", "x"], ["codex"], ["codex", "-c", 'sandbox_mode="danger-full-access"', "exec", "x"]),
         (["/opt/codex"], ["node", "codex"], ["/opt/codex", "-c", 'sandbox_mode="danger-full-access"']),
         (["claude"], ["claude"], ["claude", "--settings", '{"sandbox":{"enabled":false}}']),
+        (["copilot", "-p", "x"], ["copilot"], ["copilot", "--no-sandbox", "-p", "x"]),
         (["codex", "exec"], ["claude"], ["codex", "exec"]),
         (["sh", "-c", "codex"], ["codex"], ["sh", "-c", "codex"]),
         (["gemini"], ["gemini"], ["gemini"]),

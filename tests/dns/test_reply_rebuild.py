@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+
 import dnslib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_dns.reply_rebuild import MAX_TTL, rebuilt
+from netsandbox_dns.reply_rebuild import MAX_READS, MAX_TTL, BoundedBuffer, rebuilt
 from netsandbox_dns.upstream_reply import Reply, parse_reply
 from netsandbox_dns.wire import Query, parse_query
 
@@ -74,3 +76,49 @@ def test_whatever_the_records_hold_there_is_an_answer_of_ours_or_none(noise: byt
     if broken is not None:
         built = rebuilt(query(), broken)
         assert built is None or {name for name, _, _ in records(built)} <= {"a.test."}
+
+
+def many(rdata: bytes, count: int, kind: int = dnslib.QTYPE.MX) -> Reply:
+    """A reply whose records of a.test all have *rdata*."""
+    record = struct.pack("!HHHIH", 0xC00C, kind, 1, 60, len(rdata)) + rdata
+    data = struct.pack("!HHHHHH", 1, 0x8180, 1, count, 0, 0) + b"\1a\4test\0" + struct.pack("!HH", kind, 1)
+    found = parse_reply(data + record * count)
+    assert found is not None
+    return found
+
+
+@pytest.mark.attack(303)
+@pytest.mark.parametrize(
+    ("kind", "rdata", "most"),
+    [
+        ("MX", b"\0\1" + b"\1a" * 100 + b"\0", 70),  # names of many labels
+        ("TXT", b"\0" * 200, 40),  # texts of no bytes
+        ("MX", b"\0\1" + b"\1a" * 9000 + b"\0", 0),  # a name without a bound, to dnslib
+    ],
+)
+def test_the_work_of_rebuilding_is_bounded(kind: str, rdata: bytes, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[BoundedBuffer] = []
+
+    class Watched(BoundedBuffer):
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr("netsandbox_dns.reply_rebuild.BoundedBuffer", Watched)
+    number = getattr(dnslib.QTYPE, kind)
+    if most:
+        assert len(records(rebuilt(query(kind=kind), many(rdata, most // 2, number)))) == most // 2
+    assert rebuilt(query(kind=kind), many(rdata, most * 2 or 3, number)) is None
+    assert made[-1].reads <= MAX_READS + 128
+
+
+def test_other_sections_are_not_read() -> None:
+    record = reply(ZONE)
+    data = bytearray(record.data) + b"\xff" * 3000
+    data[8:12] = b"\xff\xff\xff\xff"
+    assert records(rebuilt(query(), Reply(bytes(data), 1, 0x8180, record.question, record.records))) != []
+
+
+@given(st.binary(max_size=300), st.sampled_from(["MX", "TXT", "SRV", "SOA", "NAPTR", "RRSIG", "HTTPS", "CAA"]))
+def test_whatever_a_record_holds_the_reads_are_bounded(rdata: bytes, kind: str) -> None:
+    rebuilt(query(kind=kind), many(rdata, 4, getattr(dnslib.QTYPE, kind)))

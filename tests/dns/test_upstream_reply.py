@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import struct
 from itertools import pairwise
+from typing import Any
 
 import dnslib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_dns.upstream_reply import MAX_CHAIN, follow_aliases, parse_reply, read_name
+from netsandbox_dns.upstream_reply import (
+    MAX_CHAIN,
+    MAX_JUMPS,
+    MAX_LABELS,
+    follow_aliases,
+    parse_reply,
+    read_name,
+)
 
 NAME = (b"a", b"test")
 
@@ -42,6 +51,60 @@ def test_one_changed_byte_never_raises(at: int, value: int) -> None:
 @pytest.mark.parametrize("data", [b"\xc0\x00", b"\x01a\xc0\x00", b"\xc0\x02\xc0\x00", b"\xc0", b"\x05ab", b"\x80a"])
 def test_pointers_that_loop_or_go_forwards_are_no_names(data: bytes) -> None:
     assert read_name(data, 0) is None
+
+
+class Counted(bytes):
+    """Counts the bytes and labels that are read."""
+
+    reads = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.reads += 1
+        return super().__getitem__(at)
+
+
+def hostile(kind: str, size: int = 20_000) -> bytes:
+    """A reply as long as *size* whose every record begins with the most expensive name."""
+    records, rest = 0, b""
+    head = struct.pack("!HHHHHH", 1, 0x8180, 1, 256, 0, 0) + b"\1a\4test\0\0\1\0\1"
+    if kind == "pointers":  # each leads to the one before
+        at = len(head) + 12  # behind the owner and the fixed part of the first record
+        chain = b"".join(struct.pack("!H", 0xC000 | (12 if not n else at + 2 * n - 2)) for n in range(6000))
+        longest = struct.pack("!H", 0xC000 | (at + len(chain) - 2))
+    else:  # 127 labels
+        chain, at = b"\1a" * 126 + b"\0", len(head) + 12
+        longest = struct.pack("!H", 0xC000 | at)
+    rest = b"\xc0\x0c" + struct.pack("!HHIH", 16, 1, 60, len(chain)) + chain
+    while len(head) + len(rest) < size and records < 255:
+        rest += longest + struct.pack("!HHIH", 5, 1, 60, 2) + longest
+        records += 1
+    return head + rest
+
+
+@pytest.mark.attack(303)
+@pytest.mark.parametrize("kind", ["pointers", "labels"])
+def test_the_work_of_a_reply_is_bounded(kind: str) -> None:
+    """One that every record makes long again held up the loop for most of a second."""
+    data = Counted(hostile(kind))
+    assert parse_reply(data) is None
+    assert data.reads < 4 * MAX_LABELS
+
+
+@pytest.mark.attack(303)
+@given(st.lists(st.integers(0, 0x3FFF) | st.binary(max_size=8), max_size=400), st.integers(0, 400))
+def test_no_name_takes_more_steps_than_its_labels_and_pointers(parts: list[int | bytes], at: int) -> None:
+    written = (struct.pack("!H", 0xC000 | p) if isinstance(p, int) else bytes((len(p),)) + p for p in parts)
+    data = Counted(b"".join(written))
+    read_name(data, at)
+    assert data.reads <= 2 * (127 + MAX_JUMPS + 1)
+
+
+def test_names_that_servers_compress_are_read() -> None:
+    """The twin: a pointer to a pointer, and each label of a name below its own pointer."""
+    data, at = b"\4test\0", 0
+    for label in range(MAX_JUMPS):
+        data, at = data + b"\1" + bytes((0x61 + label,)) + struct.pack("!H", 0xC000 | at), len(data)
+    assert read_name(data, at) == ((*(bytes((0x61 + n,)) for n in reversed(range(MAX_JUMPS))), b"test"), len(data))
 
 
 def test_a_name_over_255_bytes_is_none() -> None:

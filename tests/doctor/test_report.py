@@ -65,11 +65,33 @@ def test_a_backend_that_cannot_run_is_no_failure_while_another_holds(first, seco
 def test_a_jail_that_was_not_tried_is_not_proven():
     report = single([WELL], [HELD], "the helper is gone")
     assert not report.ok
-    assert lines(report)[-1] == "Not proven: the helper is gone"
+    assert lines(report)[0] == "Not proven: the helper is gone"
 
 
-def test_the_table_of_a_machine_that_leaks():
-    assert lines(single([WELL, LACKING], [HELD, LEAKED])) == [
+VERDICT = "THE JAIL LEAKS: 1 probe got out. Do not rely on it; please report this table."
+LEAKING = single([WELL, LACKING], [HELD, LEAKED])
+
+
+def test_the_verdict_comes_first_then_only_what_is_wrong():
+    assert lines(LEAKING) == [
+        VERDICT,
+        "",
+        "The backend namespaces",
+        "  user namespaces      Operation not permitted  MISSING",
+        "                       as root run `sysctl -w x=1`",
+        "",
+        "The jail of namespaces, tried from inside and judged by what arrived outside",
+        "  probe     expected         what happened",
+        "  tcp-host  nothing arrives  the canary received 1  LEAK",
+        "",
+        "`netsandbox doctor -v` lists all: 3 checks, 2 probes.",
+    ]
+
+
+def test_verbose_lists_every_check_and_probe():
+    assert lines(LEAKING, verbose=True) == [
+        VERDICT,
+        "",
         "This machine",
         "  architecture         x86_64  ok",
         "",
@@ -78,55 +100,50 @@ def test_the_table_of_a_machine_that_leaks():
         "  user namespaces      Operation not permitted  MISSING",
         "                       as root run `sysctl -w x=1`",
         "",
-        "The jail, tried from inside and judged by what arrived outside",
+        "The jail of namespaces, tried from inside and judged by what arrived outside",
         "  probe         expected         what happened",
         "  tcp-loopback  nothing arrives  nothing arrived; client: ECONNREFUSED  ok",
         "  tcp-host      nothing arrives  the canary received 1                  LEAK",
-        "",
-        "THE JAIL LEAKS: 1 probes got out. Do not rely on it; please report this table.",
     ]
 
 
 def test_the_weaker_backend_is_said_first():
     text = lines(Report([SHARED], [CLOSED, HOLDS]))
-    assert text[0] == (
-        "The backend namespaces cannot run here: user namespaces missing. "
-        "Sessions use broker; its notes say what is weaker."
-    )
-    assert text[-2:] == [
-        "namespaces: 1 needed things are missing; no session of it runs here until that is fixed.",
-        "broker: The jail holds: 1 probes, 1 are weaker by design.",
+    assert text[:3] == [
+        "The backend namespaces cannot run here: user namespaces missing. Sessions use broker.",
+        "namespaces: Missing: 1 needed thing; no session of it runs here until that is fixed.",
+        "broker: The jail holds: 1 probe, 1 weaker by design.",
     ]
-    assert lines(Report([SHARED], [HOLDS, CLOSED]))[0] == "This machine"
+    assert lines(Report([SHARED], [HOLDS, CLOSED]))[0].startswith("broker: ")
 
 
 @pytest.mark.parametrize(
-    ("report", "end"),
+    ("report", "verdict"),
     [
-        (single([WELL], [HELD, SKIPPED]), "The jail holds: 1 probes, 1 cannot be tried here."),
-        (single([WELL], [HELD]), "The jail holds: 1 probes."),
-        (single([WELL], [HELD, NOTED]), "The jail holds: 1 probes, 1 are weaker by design."),
+        (single([WELL], [HELD, SKIPPED]), "The jail holds: 1 probe, 1 cannot be tried here."),
+        (single([WELL], [HELD]), "The jail holds: 1 probe."),
+        (single([WELL], [HELD, NOTED]), "The jail holds: 1 probe, 1 weaker by design."),
         (
             single([LACKING], [], "x"),
-            "1 needed things are missing; no session of it runs here until that is fixed.",
+            "Missing: 1 needed thing; no session of it runs here until that is fixed.",
         ),
         (
             Report([NOWHERE], [BackendReport("broker", [WELL], [], "state directory missing")]),
-            "1 needed things are missing; no session runs here until that is fixed.",
+            "Missing: 1 needed thing; no session runs here until that is fixed.",
         ),
         (
             single([WELL], [FAILED]),
-            "Not proven: 1 probes failed. Run it again; if that stays, please report this table.",
+            "Not proven: 1 probe failed. Run it again; if that stays, please report this table.",
         ),
     ],
 )
-def test_the_last_line_sums_it_up(report, end):
-    assert lines(report)[-1] == end
+def test_the_first_line_is_the_verdict(report, verdict):
+    assert lines(report)[0] == verdict
 
 
 def test_nothing_from_inside_can_move_the_cursor():
     hostile = Finding("x", "refused", "\x1b[2J", "ok")
-    assert "\x1b" not in "\n".join(lines(single([WELL], [hostile])))
+    assert "\x1b" not in "\n".join(lines(single([WELL], [hostile]), verbose=True))
 
 
 def test_programs_read_stable_keys():

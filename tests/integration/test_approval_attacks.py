@@ -13,7 +13,7 @@ import pytest
 
 from tests.rig.inside import attack
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces")]
+pytestmark = [pytest.mark.open_files, pytest.mark.usefixtures("user_namespaces")]
 
 PATIENCE = 30
 WAITS = """

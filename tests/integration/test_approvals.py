@@ -246,6 +246,7 @@ waiting.join()
 """
 
 
+@pytest.mark.open_files
 @pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.attack(171)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.rig.asking import Inside
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
+pytestmark = [pytest.mark.usefixtures("user_namespaces")]
 
 CANARY, PLAIN = "canary-91d3", "plain-40ce"
 
@@ -98,15 +98,77 @@ def test_a_folder_opens_the_files_in_it_and_no_secret(netsandbox: Any, inside: I
     names = f"fd = os.open({str(files)!r}, os.O_RDONLY); print(sorted(os.listdir(fd)))"
     assert inside.do(names) == "['deep', 'other', 'plan', 'tool']"
     assert inside.do("print(text('deep/more', dir_fd=fd))") == PLAIN
-    assert inside.do("print(text('../.aws/credentials', dir_fd=fd))") == "ENOENT"  # `..` of the folder is the folder
-    assert inside.do("print(text('plan', os.O_RDWR, dir_fd=fd))") == "EROFS"
-    inside.tell(f"print(text({str(netsandbox.home().path / '.aws' / 'credentials')!r}))")
+    line = "print(text('plan', os.O_RDWR, dir_fd=fd))"
+    inside.answer("deny", inside.asked(files / "plan", line, operation="write"))
+    assert inside.told() == "EACCES"
+    inside.tell("print(text('../.aws/credentials', dir_fd=fd))")
     (question,) = inside.pending()
     assert question["secret"] is True
     inside.answer("deny", str(question["id"]))
     assert inside.told() == "EACCES"
     inside.end()
     assert "asks to read ~/.aws/credentials, a secret, and waits" in inside.running.process.stderr.read().decode()
+
+
+@pytest.mark.ordinary_user(only=True)
+def test_what_its_mode_closes_meanwhile_stays_closed_after_a_yes(inside: Inside, files: Path) -> None:
+    for mode, seen in ((0o000, "EACCES"), (0o400, CANARY)):
+        number = inside.asked(files / "plan")
+        (files / "plan").chmod(mode)
+        inside.answer("approve", number, "--for", "once")
+        assert inside.told() == seen
+        (files / "plan").chmod(0o600)
+    inside.end()
+
+
+LOOKS = {
+    "ls": "deep\nother\nplan\ntool",
+    "find . -name more": "./deep/more",
+    "stat -c %F plan": "regular file",
+    "cp plan /tmp/copy && cat /tmp/copy": CANARY,
+    f"grep -rl {CANARY} .": "./plan",
+    "tar cf - . | tar tf - | grep -c deep/more": "1",
+    "test -f other && echo yes": "yes",
+    "ls -d ../.aws ../state || echo no": "no",
+    "chmod 777 plan || mv plan plan2 || echo no": "no",
+    "mkdir deep/new || rm -rf plan || echo no": "no",
+}
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.attack(253)
+def test_programs_that_look_before_they_open_find_an_approved_folder(netsandbox: Any, files: Path) -> None:
+    """It is shown read-only. The folders above are the session's own, and where the session has files they stay."""
+    inside = Inside(netsandbox, "--fresh-home")
+    look = "print(subprocess.run({!r}, shell=True, cwd={!r}, capture_output=True, text=True).stdout.strip())"
+    assert inside.do(f"print(refused(os.stat, {str(files)!r}))") == "ENOENT"
+    inside.asked(files / "plan")
+    inside.answer("approve", files)
+    assert inside.told() == CANARY
+    assert {words: inside.do(look.format(words, str(files))) for words in LOOKS} == LOOKS
+    assert inside.do(f"print(refused(os.rename, {str(files)!r}, {str(files)!r} + '2'))") == "EBUSY"
+    own = files.parent / "own"
+    own.mkdir()
+    (own / "host").write_text(CANARY)
+    os.chown(own, netsandbox.home().identity.uid, netsandbox.home().identity.gid)
+    inside.do(f"os.mkdir({str(own)!r}); open({str(own / 'mine')!r}, 'w').write({PLAIN!r})")
+    inside.asked(own / "host")
+    inside.answer("approve", own)
+    assert inside.told() == CANARY
+    assert inside.do(f"print(os.listdir({str(own)!r}))") == "['mine']"
+    inside.end()
+    assert sorted(path.name for path in files.iterdir()) == ["deep", "other", "plan", "tool"]
+
+
+@pytest.mark.ordinary_user
+def test_a_folder_around_secrets_is_approved_but_not_shown(netsandbox: Any, inside: Inside, files: Path) -> None:
+    home = netsandbox.home().path
+    inside.asked(files / "plan")
+    inside.answer("approve", home)
+    assert inside.told() == CANARY
+    assert inside.read(files / "other") == PLAIN
+    assert inside.do(f"print(refused(os.stat, {str(home / '.aws')!r}))") == "ENOENT"
+    inside.end()
 
 
 @pytest.mark.ordinary_user

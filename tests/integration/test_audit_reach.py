@@ -89,6 +89,7 @@ out["page"] = status(get(b"allowed.test", good))
     assert netsandbox("audit", "verify", tried.run.log_path).returncode == 0
 
 
+@pytest.mark.open_files
 @pytest.mark.attack(176)
 @pytest.mark.ordinary_user
 def test_176_the_state_folder_of_all_sessions_is_empty_and_read_only_inside(netsandbox: Any) -> None:
@@ -141,7 +142,6 @@ def test_audit_says_that_a_newer_session_placed_its_log(netsandbox: Any) -> None
 
 
 @pytest.mark.attack(217)
-@pytest.mark.closed_files
 @pytest.mark.parametrize("mode", ["project", "readable", "open"])
 def test_a_placed_log_of_a_running_session_is_closed_to_other_sessions(netsandbox: Any, mode: str) -> None:
     """The log lies in the folder that both sessions work in."""

@@ -156,6 +156,7 @@ def go_server(workshop: Path) -> Path:
     return folder / "server"
 
 
+@pytest.mark.open_files
 @pytest.mark.ordinary_user
 @pytest.mark.attack(99)
 @pytest.mark.parametrize(

@@ -119,6 +119,7 @@ def test_sockets_that_are_gone_are_forgotten(netsandbox: Any) -> None:
     assert inside(netsandbox, MANY)[-1] < MAX_MEMORY
 
 
+@pytest.mark.open_files
 @pytest.mark.attack(195)
 def test_ports_of_servers_that_are_gone_are_free_again(netsandbox: Any) -> None:
     """Test suites make a server for each test. One that stays is reached all the time."""

@@ -10,7 +10,7 @@ import pytest
 
 from tests.rig.localhost import eventually
 
-pytestmark = [pytest.mark.ordinary_user]
+pytestmark = [pytest.mark.open_files, pytest.mark.ordinary_user]
 
 DAEMON = """
 import os, time

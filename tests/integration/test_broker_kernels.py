@@ -14,8 +14,8 @@ from tests.rig.command import Home, read_log
 from tests.rig.lesser import DOCKER, LANDLOCK_1, LANDLOCK_4, NO_KILLABLE_WAIT, NO_LANDLOCK, NO_MEMORY_CALLS, Refusal
 
 pytestmark = [
+    pytest.mark.broker_as_root,
     pytest.mark.ordinary_user(only=True),
-    pytest.mark.closed_files,
     pytest.mark.skipif(platform.machine() != "x86_64", reason="the stand-in names system calls by x86_64 numbers"),
 ]
 

@@ -24,6 +24,7 @@ def play(netsandbox: CommandLine, workbench: Any, canary: Canaries) -> Play:
     return lambda strategy: _play(netsandbox, strategy, "kernel", workbench(netsandbox.identity), canary)
 
 
+@pytest.mark.open_files
 @pytest.mark.parametrize("strategy", ["rewire-device", "rewire-port", "fail"])
 def test_real_servers_are_reached_from_inside_and_from_the_host(play: Play, strategy: str) -> None:
     """node and its cluster, Python, nginx, Redis, PostgreSQL, static and dynamic Go, static C. In `fail` one asks for a

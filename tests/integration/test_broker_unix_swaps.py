@@ -12,7 +12,7 @@ import pytest
 
 from tests.rig.system_calls import PRELUDE, lines
 
-pytestmark = [pytest.mark.ordinary_user]
+pytestmark = [pytest.mark.open_files, pytest.mark.ordinary_user]
 BROKER = ("--backend", "broker", "--files", "project")
 ROUNDS = 12
 

@@ -20,7 +20,7 @@ from tests.rig.certificates import CertificateAuthority
 from tests.rig.localhost import eventually
 from tests.rig.world import need
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 
 SHOP = Path(__file__).parents[1] / "rig" / "sources" / "shop.py"
 SOCKET = """new Promise((done) => {

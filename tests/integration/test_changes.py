@@ -15,7 +15,7 @@ from tests.rig.account import PACKAGES
 from tests.rig.workshop import ROOT
 from tests.rig.world import ALLOWED, DENIED, World, need
 
-pytestmark = pytest.mark.usefixtures("user_namespaces")
+pytestmark = [pytest.mark.open_files, pytest.mark.usefixtures("user_namespaces")]
 
 
 @pytest.mark.attack(211)

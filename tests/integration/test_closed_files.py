@@ -16,7 +16,6 @@ import pytest
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
     pytest.mark.ordinary_user,
-    pytest.mark.closed_files,
 ]
 SECRET = "canary-7f1e"
 WRITES = 'echo planted >> "$1" && echo wrote || echo refused'

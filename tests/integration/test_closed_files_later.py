@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +15,6 @@ from tests.integration.test_closed_files import SECRET, WRITES, git_init, own, p
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
     pytest.mark.ordinary_user,
-    pytest.mark.closed_files,
 ]
 
 
@@ -41,7 +41,7 @@ def test_links_left_in_the_private_home_lead_no_mount_elsewhere(netsandbox: Any)
     (inside / ".gitconfig").unlink()
     (inside / ".gitconfig").symlink_to("/etc/passwd")
     put(home, ".config/git/config", "[core]\n abbrev = 9\n")
-    (inside / ".config").rmdir()
+    shutil.rmtree(inside / ".config")
     (inside / ".config").symlink_to("/etc")
     run = netsandbox("run", "--", "cat", f"{home.path}/.gitconfig", f"{home.path}/.config/git/config")
     assert run.stdout == "[user]\n name = kept\n[core]\n abbrev = 9\n", run.stderr
@@ -153,3 +153,15 @@ def test_a_nested_repository_cannot_widen_its_project_to_the_one_around_it(netsa
     run = netsandbox("run", "--", "sh", "-c", f"cat {outer}; {WRITES}", "sh", str(outer), cwd=home.work / "vendor")
     assert SECRET not in run.stdout
     assert outer.read_text() == SECRET
+
+
+@pytest.mark.parametrize("rule", ["allow_read", "allow_write"])
+def test_what_a_file_showed_is_not_an_empty_file_in_a_session_without_it(netsandbox: Any, rule: str) -> None:
+    home = netsandbox.home()
+    shown = put(home, "data/plan", "content")
+    config = put(home, "rules.toml", f'[filesystem]\n{rule} = ["{shown}"]\n')
+    with_it = netsandbox("run", "--config", str(config), "--", "cat", str(shown))
+    assert with_it.stdout == "content", with_it.stderr
+    without = netsandbox("run", "--", "sh", "-c", f"cat {shown}; echo $?; echo x > {shown}; echo $?")
+    assert without.stdout == "1\n2\n", without.stderr
+    assert shown.read_text() == "content"

@@ -37,6 +37,7 @@ out["project"] = True
 """
 
 
+@pytest.mark.open_files
 @pytest.mark.backend("namespaces", "broker")
 @pytest.mark.ordinary_user
 @pytest.mark.parametrize("before", ["a file", "no folder"])
@@ -99,6 +100,7 @@ def test_what_was_trusted_is_not_trusted_once_a_command_has_changed_it(netsandbo
         assert netsandbox("explain", target).returncode == 1
 
 
+@pytest.mark.open_files
 @pytest.mark.ordinary_user
 @pytest.mark.parametrize("name", [".claude-sandbox.json", ".agent-os/sandbox-config.json", ".sandbox.toml"])
 def test_a_command_writes_no_file_of_another_sandbox_that_counts(netsandbox: Any, name: str) -> None:
@@ -111,12 +113,13 @@ def test_a_command_writes_no_file_of_another_sandbox_that_counts(netsandbox: Any
     script = 'os.makedirs(os.path.dirname(path), exist_ok=True)\nopen(path, "w").write(rules)'
     attack(netsandbox, [], script, arguments={"path": str(home.work / name), "rules": rules})
     after = netsandbox("run", "--", "cat", secret)
-    assert (after.returncode, after.stdout) == (0, "")
+    assert after.stdout == ""
     assert f"{name} would open filesystem.allow_read; ignored until you run `netsandbox trust`" in after.stderr
     assert netsandbox("trust", "--yes").returncode == 0
     assert netsandbox("run", "--", "cat", secret).stdout == "canary"
 
 
+@pytest.mark.open_files
 @pytest.mark.ordinary_user
 def test_a_command_cannot_add_to_what_sessions_of_its_folder_may_write(netsandbox: Any) -> None:
     """The list is the user's, and lies where no command writes; made by the user, it opens."""
@@ -163,6 +166,7 @@ echo done"""
     assert netsandbox("run", "--", "sh", "-c", "echo $SANDBOX_MODE", env=usual).stdout == "offline\n"
 
 
+@pytest.mark.open_files
 @pytest.mark.ordinary_user
 @pytest.mark.attack(149)
 @pytest.mark.parametrize("kept", ["1", None], ids=["missing", "there"])

@@ -203,6 +203,7 @@ def test_a_session_is_never_called_anything_hostile(netsandbox: Any, name: str) 
     assert run.stderr.strip("\n").isprintable()
 
 
+@pytest.mark.open_files
 def test_inside_a_session_no_session_can_be_seen_or_stopped(netsandbox: Any) -> None:
     serving(netsandbox, "outside")
     tool = f"{netsandbox.python} -m netsandbox"
@@ -211,6 +212,7 @@ def test_inside_a_session_no_session_can_be_seen_or_stopped(netsandbox: Any) -> 
     assert_answers(netsandbox, "outside")
 
 
+@pytest.mark.open_files
 @pytest.mark.ordinary_user
 @pytest.mark.attack(106)
 @pytest.mark.attack(169)

@@ -246,3 +246,33 @@ def test_a_proxy_of_the_callers_environment_is_not_used(netsandbox: Any, scene: 
     )
     assert tried.out["page"].endswith("reached")
     assert decoy.accepts == 0
+
+
+OWN_SERVER = """
+import os, threading, urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"own")
+
+    def log_message(self, *arguments):
+        pass
+
+server = HTTPServer(("0.0.0.0", 0), Answer)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+for host in ("127.0.0.1", "0.0.0.0", "192.0.2.7"):
+    try:
+        print(host, urllib.request.urlopen(f"http://{host}:{server.server_port}/", timeout=20).read().decode())
+    except OSError as error:
+        print(host, "refused")
+"""
+
+
+@pytest.mark.backend("namespaces", "broker")
+def test_a_sessions_own_server_is_reached_at_the_address_that_it_prints(netsandbox: Any) -> None:
+    """Servers print http://0.0.0.0:PORT; the twin is another machine's address, which is refused."""
+    run = netsandbox("run", "--", netsandbox.python, "-c", OWN_SERVER)
+    assert run.stdout.splitlines() == ["127.0.0.1 own", "0.0.0.0 own", "192.0.2.7 refused"], run.stderr

@@ -24,7 +24,7 @@ from tests.rig.registries import PACKAGE, VERSION
 from tests.rig.tools import Tools
 from tests.rig.world import ALLOWED, World, need
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 
 OFFLINE = "--offline"
 STORE = ".local/share/pnpm/store"
@@ -201,24 +201,13 @@ def test_a_cache_variable_in_the_project_means_the_project(netsandbox: Any) -> N
     assert (home.work / "cache" / "x").read_text() == "x\n"
 
 
-@pytest.mark.parametrize("name", [".venv/lib/python3/site-packages/p/__init__.py", "node_modules/p/package.json"])
-def test_files_that_a_cache_of_the_host_shares_are_told_once(netsandbox: Any, name: str) -> None:
-    home = netsandbox.home()
-    cached, used = put(home, "cache/file", "x"), home.work / name
-    put(home, f"work/{name}", "x")
-    assert "hard links" not in netsandbox("run", "--", "true").stderr, "the twin: a copy"
-    used.unlink()
-    os.link(cached, used)
-    assert "are shared with a cache of the host by hard links" in netsandbox("run", "--", "true").stderr
-    assert "hard links" not in netsandbox("run", "--", "true").stderr
-
-
 def test_files_that_a_project_shares_with_its_own_store_are_no_news(netsandbox: Any) -> None:
     home = netsandbox.home()
     stored = put(home, "work/node_modules/.pnpm-store/v11/file", "x")
     (home.work / "node_modules/p").mkdir()
     os.link(stored, home.work / "node_modules/p/package.json")
-    assert "hard links" not in netsandbox("run", "--", "true").stderr
+    assert "second name" not in netsandbox("run", "--", "true").stderr
+    assert stored.stat().st_nlink == 2
 
 
 def test_make_and_a_compiler(netsandbox: Any) -> None:
@@ -322,17 +311,6 @@ def test_an_agent_keeps_its_settings_and_plants_no_command(netsandbox: Any, move
     assert third.stdout == "starts 5 servers mine\n", "another project has nothing of it"
 
 
-def test_files_that_the_hosts_agent_obeys_are_not_written(netsandbox: Any) -> None:
-    home = netsandbox.home()
-    settings = put(home, ".claude/settings.json", "{}")
-    put(home, ".claude/todos/one", "")
-    script = "echo x > ~/.claude/todos/two; echo evil > ~/.claude/settings.json; echo evil > ~/.claude/CLAUDE.md"
-    run = netsandbox("run", "claude", "--", "sh", "-c", script)
-    assert settings.read_text() == "{}"
-    assert (home.path / ".claude" / "todos" / "two").read_text() == "x\n", "the twin: sessions and logins are kept"
-    assert "new despite deny_write: ~/.claude/CLAUDE.md" in run.stderr
-
-
 def agent(netsandbox: Any, world: World, folder: str, script: str) -> Any:
     """A real agent, which reaches nothing: the names of its vendor have no address here."""
     path = {"PATH": f"{folder}:{netsandbox.identity.path}"}
@@ -360,11 +338,12 @@ def test_codex_starts_and_keeps_its_login(netsandbox: Any, world: World, tools: 
     home = netsandbox.home()
     folder = tools.of_npm("@openai/codex@0", home.identity)
     settings = put(home, ".codex/config.toml", 'model = "trial"\n')
-    login = "codex --version && echo sk-trial | codex login --with-api-key && ! codex mcp add mine -- false"
+    login = "codex --version && echo sk-trial | codex login --with-api-key && codex mcp add mine -- false"
     assert "codex-cli" in agent(netsandbox, world, folder, login).stdout
     assert "sk-trial" in (home.path / ".codex" / "auth.json").read_text()
     assert "API key" in agent(netsandbox, world, folder, "codex login status").stderr
     assert settings.read_text() == 'model = "trial"\n', "its commands run without a sandbox"
+    assert "mine" in agent(netsandbox, world, folder, "codex mcp list").stdout, "trust in a folder is kept there too"
     models = world.canary.http(status=400)
     options = ("--upstream-dns", world.authority.address, "--connect-host", str(models.port))
     provider = f"model_providers.none={{name='none',base_url='http://127.0.0.1:{models.port}/v1'}}"

@@ -55,7 +55,6 @@ def session(netsandbox: Any) -> Start:
 
 
 @pytest.mark.ordinary_user
-@pytest.mark.closed_files
 @pytest.mark.parametrize("options", [(), ("--no-debug", "--limit", "files=200,core=0"), ("--files", "open")])
 def test_the_second_command_is_confined_as_the_first(netsandbox: Any, session: Start, options: tuple[str, ...]) -> None:
     running = session(*options, command=(netsandbox.python, "-c", FIRST))
@@ -70,7 +69,6 @@ def test_the_second_command_is_confined_as_the_first(netsandbox: Any, session: S
         assert {"CapEff:\t0000000000000000", "Seccomp:\t2", "NoNewPrivs:\t1"} <= set(first["status"])
 
 
-@pytest.mark.closed_files
 def test_files_that_the_session_does_not_see_are_not_seen(netsandbox: Any, session: Start) -> None:
     home = netsandbox.home()
     (home.path / "secret").write_text("secret")
@@ -111,7 +109,6 @@ def test_the_user_reads_at_its_end_what_it_was_denied(netsandbox: Any, session: 
     assert netsandbox("exec", "shop", "--", "true").stderr == ""
 
 
-@pytest.mark.closed_files
 def test_refused_files_are_named_each_time(netsandbox: Any, session: Start) -> None:
     """The record of a file that is not there waits for a second, and repeats are only counted."""
     home = netsandbox.home()
@@ -282,6 +279,30 @@ def test_a_file_that_the_session_must_not_write_is_not_passed_in(netsandbox: Any
     assert client.wait() == 1
     assert client.process.stderr is not None
     assert b"kept.jsonl" in client.process.stderr.read()
+
+
+@pytest.mark.backend("namespaces", "broker")
+@pytest.mark.attack(301)
+@pytest.mark.parametrize("way", ["exec", "run"])
+def test_a_log_at_its_usual_place_is_not_passed_in_and_a_copy_of_it_is(
+    netsandbox: Any, session: Start, way: str
+) -> None:
+    """INV-8: the command would empty it through /proc/self/fd. The log of an earlier session counts alike."""
+    started = session()
+    (log,) = netsandbox.home().state.glob("netsandbox/sessions/*/audit.jsonl")
+    command = ("exec", "shop", "--") if way == "exec" else ("run", "--")
+    if way == "run":
+        started.process.kill()
+        started.wait()
+    copy = netsandbox.home().work / "copy.jsonl"
+    copy.write_bytes(log.read_bytes())
+    for path, expected in ((copy, 0), (log, 1)):
+        with path.open("rb") as file:
+            client = netsandbox.spawn(*command, "sh", "-c", "(: > /proc/self/fd/0) || true", stdin=file.fileno())
+        assert client.wait() == expected
+    assert log.stat().st_size > 0
+    assert client.process.stderr is not None
+    assert b"audit.jsonl" in client.process.stderr.read()
 
 
 SNOOPING = """\

@@ -146,7 +146,6 @@ def test_doors_that_fail_let_nothing_out(faulty: Any, place: str, error: str) ->
 UNSERVED = [f"{SERVING}._open_listener", "netsandbox.backends.namespaces.bind_guard:BindGuard.__init__"]
 
 
-@pytest.mark.closed_files
 @pytest.mark.parametrize("error", [SHORTAGE, BUG])
 @pytest.mark.parametrize("place", UNSERVED)
 @pytest.mark.parametrize("files", ["project", "open"])
@@ -159,7 +158,6 @@ def test_a_session_whose_traps_are_not_served_is_ended(faulty: Any, place: str, 
     assert f"netsandbox: serving trapped calls failed{why} so the command" in done.stderr
 
 
-@pytest.mark.closed_files
 def test_a_session_without_a_fault_goes_on(faulty: Any) -> None:
     """The twin of the one above."""
     out, done, (good, bad) = faulty("", "", "--network-strategy", "fail", "--files", "project")

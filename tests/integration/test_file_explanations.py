@@ -15,7 +15,6 @@ WORK = "~/work"  # the working folder of a test, as messages show it
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
     pytest.mark.ordinary_user,
-    pytest.mark.closed_files,
 ]
 
 

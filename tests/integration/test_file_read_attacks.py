@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from netsandbox.policy import home_paths
 from tests.rig.inside import attack
 
 pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
@@ -48,6 +50,7 @@ def secret(netsandbox: Any) -> Path:
     return put(home, home.path / ".ssh" / "keys" / "id", CANARY)
 
 
+@pytest.mark.open_files
 @pytest.mark.attack(146)
 @pytest.mark.attack(152)
 @pytest.mark.attack(153)
@@ -108,6 +111,7 @@ def test_149_nothing_is_shown_by_the_next_session_after_folders_were_moved(netsa
     assert (home / ".config" / "op" / "config").read_text() == CANARY
 
 
+@pytest.mark.open_files
 @pytest.mark.attack(149)
 def test_149_nothing_is_shown_by_the_next_session_after_a_link_was_removed(netsandbox: Any) -> None:
     """A secret that lies elsewhere, as those who keep their settings in a repository have it."""
@@ -121,6 +125,7 @@ def test_149_nothing_is_shown_by_the_next_session_after_a_link_was_removed(netsa
     assert CANARY in netsandbox("run", "--allow-read", "~/.aws", "--", "cat", place).stdout
 
 
+@pytest.mark.open_files
 @pytest.mark.attack(146)
 def test_146_a_link_that_an_earlier_command_made_shows_no_secret(netsandbox: Any, secret: Path) -> None:
     home = netsandbox.home()
@@ -129,6 +134,7 @@ def test_146_a_link_that_an_earlier_command_made_shows_no_secret(netsandbox: Any
     assert CANARY in netsandbox("run", "--allow-read", home.path, "--", "cat", secret).stdout
 
 
+@pytest.mark.open_files
 @pytest.mark.attack(153)
 def test_153_what_the_user_denies_is_hidden_whatever_allows_it(netsandbox: Any) -> None:
     home = netsandbox.home()
@@ -171,6 +177,7 @@ def test_a_second_mount_shows_no_secret(netsandbox: Any, secret: Path, short_tmp
     assert f"{short_tmp}/" in seen
 
 
+@pytest.mark.open_files
 @pytest.mark.backend("namespaces", "broker")
 def test_a_working_folder_that_is_hidden_is_an_error(netsandbox: Any, secret: Path) -> None:
     """INV-1: the command would stand elsewhere than the user thinks."""
@@ -181,6 +188,7 @@ def test_a_working_folder_that_is_hidden_is_an_error(netsandbox: Any, secret: Pa
     assert run.stdout == f"{secret.parent}\n"
 
 
+@pytest.mark.open_files
 def test_one_word_that_shows_every_secret_is_told(netsandbox: Any, secret: Path) -> None:
     run = netsandbox("run", "--allow-read", "~", "--", "cat", secret)
     assert run.stdout == CANARY
@@ -190,10 +198,11 @@ def test_one_word_that_shows_every_secret_is_told(netsandbox: Any, secret: Path)
     assert named.stderr == "netsandbox: --allow-read: the command can read ~/.ssh, which may hold secrets\n"
 
 
+@pytest.mark.open_files
 def test_what_is_hidden_and_confined_is_told_on_demand(netsandbox: Any, secret: Path) -> None:
     run = netsandbox("run", "-v", "--allow-write", ".", "--", "true")
     assert "netsandbox: hidden: ~/.config/op, ~/.netrc, ~/.ssh; --allow-read PATH shows a secret\n" in run.stderr
-    assert "netsandbox: writing is confined to /dev, /proc, " in run.stderr
+    assert "netsandbox: writing is confined to /dev, " in run.stderr
 
 
 def test_a_path_that_is_not_there_is_told_where_it_matters(netsandbox: Any) -> None:
@@ -260,8 +269,44 @@ def test_where_links_in_a_secret_folder_lead_is_hidden(netsandbox: Any, mode: st
     assert "canary-linked" in shown.stdout, "the twin: the user shows the folder"
 
 
+@pytest.mark.attack(230)
+@pytest.mark.parametrize("mode", ["readable", "open"])
+def test_a_key_outside_of_the_home_that_a_secret_folder_links_to_is_hidden(
+    netsandbox: Any, outside: Path, mode: str
+) -> None:
+    home = netsandbox.home()
+    for name in ("id_rsa", "plain"):
+        (outside / name).write_text("plain" if name == "plain" else "canary-linked")
+    (home.path / ".ssh").mkdir()
+    (home.path / ".ssh/id_rsa").symlink_to(outside / "id_rsa")
+    script = f"cat {outside}/*; true"
+    run = netsandbox("run", "--no-config", "--files", mode, "--", "sh", "-c", script)
+    assert run.stdout == "plain", run.stderr
+
+
+@pytest.mark.attack(273)
+@pytest.mark.backend("namespaces", "broker")
+@pytest.mark.parametrize("mode", ["readable", "open"])
+def test_logins_of_agents_are_hidden_until_a_rule_names_one(netsandbox: Any, mode: str) -> None:
+    home = netsandbox.home()
+    logins = [home.path / name for name in home_paths.AGENTS]
+    logins = [path if path.suffix or path.name.startswith("id_") else path / "auth.json" for path in logins]
+    moved = home.path / "elsewhere/auth.json"
+    for path in (*logins, moved):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"canary-{path.parent.name}\n")
+    subprocess.run(["chown", "-R", f"{home.identity.uid}:{home.identity.gid}", str(home.path)], check=True)
+    command = ["--", "cat", *map(str, logins), str(moved)]
+    options = ["run", "--no-config", "--files", mode]
+    environment = {"CODEX_HOME": str(moved.parent)}
+    hidden = netsandbox(*options, *command, env=environment)
+    assert "canary" not in hidden.stdout
+    shown = netsandbox(*options, "--allow-read", str(home.path / ".claude"), *command, env=environment)
+    assert shown.stdout.split() == ["canary-.claude"], "the twin: the user shows one"
+    assert "which may hold secrets" in shown.stderr
+
+
 @pytest.mark.attack(219)
-@pytest.mark.closed_files
 def test_a_hard_link_to_a_secret_is_not_there_by_default_and_is_told_otherwise(netsandbox: Any) -> None:
     home = netsandbox.home()
     secret, second = home.path / ".netrc", home.path / "copies" / "netrc"

@@ -19,7 +19,6 @@ from tests.rig.localhost import eventually
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
     pytest.mark.ordinary_user,
-    pytest.mark.closed_files,
 ]
 
 
@@ -269,9 +268,10 @@ def test_a_start_up_file_that_is_only_read_is_not_recorded(netsandbox: Any) -> N
 
 def test_a_secret_is_told_as_one(netsandbox: Any) -> None:
     key = put(netsandbox.home(), ".ssh/id_rsa")
-    run = sh(netsandbox, f"cat {key}; true")
+    run = sh(netsandbox, f"cat {key}; false")
     assert SECRET not in run.stdout
-    assert "denied reading ~/.ssh/id_rsa; show it with --allow-read ~/.ssh/id_rsa, which holds secrets" in run.stderr
+    assert "--allow-read" not in run.stderr
+    assert "denied reading ~/.ssh/id_rsa; private keys stay closed; use your agent" in run.stderr
 
 
 def test_a_flood_is_folded_and_bounded(netsandbox: Any) -> None:

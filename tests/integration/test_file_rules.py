@@ -13,7 +13,6 @@ from tests.rig.landlocked import SECRET, put
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
     pytest.mark.ordinary_user,
-    pytest.mark.closed_files,
 ]
 
 SHOWN = "shown-91ab"
@@ -83,6 +82,16 @@ def test_a_secret_that_is_named_is_shown_and_told(netsandbox: Any, mode: str) ->
         assert SECRET not in run.stdout
         assert f"{option}: the command can read" in run.stderr
         assert "~/.ssh, which may hold secrets" in run.stderr
+
+
+@pytest.mark.attack(270)
+def test_start_files_of_shells_are_not_made_in_a_folder_that_is_opened(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    put(home, ".config/tool/x", SHOWN)
+    script = "mkdir -p ~/.config/fish; echo 'touch ~/run' > ~/.config/fish/config.fish; echo y > ~/.config/tool/y"
+    run = netsandbox("run", "--files", "project", "--allow-write", "~/.config", "--", "sh", "-c", script)
+    assert ((home.path / ".config/tool/y").exists(), run.returncode) == (True, 0)
+    assert not (home.path / ".config/fish/config.fish").exists()
 
 
 @pytest.mark.parametrize("mode", ["project", "readable"])

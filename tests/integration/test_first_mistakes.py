@@ -114,7 +114,6 @@ def test_the_dashes_can_be_left_out_before_a_program(netsandbox: Any, *, leave_o
     ("words", "line"),
     [
         (["sh", "-c", "true"], "to run a command write `netsandbox run -- sh -c true`"),
-        (["run", "git", "status"], " -- git status`"),
         (["run", "sh", "-x", "--", "a"], "unknown option '-x'; see `netsandbox run --help`"),
         (["run", "--net=none", "--", "true"], "unknown option '--net'; did you mean --offline?"),
         (["run", "--init"], "unknown option '--init'; did you mean `netsandbox init`?"),
@@ -188,7 +187,6 @@ def test_noise_of_the_c_library_is_not_in_the_result_of_the_api(tmp_path: Path) 
     assert {denial.host for denial in box.run([sys.executable, "-c", script + dial]).denied} == {"a.test"}
 
 
-@pytest.mark.closed_files
 def test_options_that_do_less_together_get_a_line(netsandbox: Any) -> None:
     line = "the session is online, so you are asked about files only; with --filtered instead about names too"
     assert netsandbox("run", "--ask", "--online", "--", "true").stderr == f"netsandbox: {line}\n"
@@ -196,7 +194,6 @@ def test_options_that_do_less_together_get_a_line(netsandbox: Any) -> None:
         assert netsandbox("run", *words, "--", "true").stderr == ""
 
 
-@pytest.mark.closed_files
 @pytest.mark.ordinary_user(only=True)
 def test_a_folder_that_the_user_cannot_read_is_named_only_if_asked(netsandbox: Any) -> None:
     """A database keeps such a folder in the project, and each run named it as one of too many repositories."""

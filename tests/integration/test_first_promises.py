@@ -15,7 +15,6 @@ import pytest
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
     pytest.mark.ordinary_user,
-    pytest.mark.closed_files,
 ]
 
 SECRET = "canary-51c0"

@@ -17,7 +17,7 @@ from tests.rig.git_server import made_repository, smart_http
 from tests.rig.patience import WaitedInVain
 from tests.rig.world import ALLOWED, DENIED, World, need
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
+pytestmark = [pytest.mark.usefixtures("user_namespaces")]
 
 PRIVILEGE_SEPARATION = Path("/run/sshd")  # sshd as root insists on this folder
 PROXY_ENV = pytest.mark.parametrize("options", [(), ("--no-proxy-env",)], ids=["proxied", "transparent"])
@@ -204,6 +204,7 @@ def test_git_over_ssh_by_its_profile_with_an_agent(
     assert log.stdout.split() == [b"second", b"first"]
     without = world.netsandbox("run", *options[:-1], "--", "git", "clone", "-q", good, "third", env=settings)
     assert without.returncode != 0, "the twin: without the profile there is neither key nor known host"
+    assert "--allow-read ~/.ssh" not in run.stderr + without.stderr, "no line advises a private key"
     known.write_text("")
     unknown = world.netsandbox("run", *options, "--", "git", "clone", "-q", good, "fourth", env=settings)
     assert (unknown.returncode, "Host key verification failed" in unknown.stderr) == (128, True)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_git_calls import IDENTITY, made, plainly
+from tests.integration.test_git_calls import IDENTITY, made, plainly, templates
 from tests.rig.command import CommandLine, Home
 from tests.rig.world import need
 
+__all__ = ["templates"]
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
-    pytest.mark.closed_files,
 ]
 
 # What is on the host first, what the session does, and where the host's git runs then.
@@ -183,6 +183,19 @@ def test_the_host_runs_nothing_of_it(netsandbox: CommandLine, attack: str) -> No
     assert not canary.exists()
 
 
+@pytest.mark.ordinary_user
+@pytest.mark.backend("broker")
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_without_mounts_the_host_runs_nothing_of_it_after_the_session(netsandbox: CommandLine, attack: str) -> None:
+    first, script, where = ATTACKS[attack]
+    home = netsandbox.home()
+    project, canary = prepared(home, first)
+    netsandbox("run", "--", "sh", "-c", f"{{ {script}; }} 2> /dev/null; true", cwd=project, env=IDENTITY)
+    canary.unlink(missing_ok=True)  # the session's own git may run it
+    plainly(home, HOST, where, cwd=project)
+    assert not canary.exists()
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_where_files_are_open_the_attack_succeeds(netsandbox: CommandLine, attack: str) -> None:
     first, script, where = ATTACKS[attack]
@@ -326,14 +339,6 @@ def test_a_session_cannot_make_repositories_until_another_is_unprotected(netsand
     plainly(home, HOST, where, cwd=project)
     assert not canary.exists()
     assert not (project / ".git/modules/kept/hooks/pre-commit").exists()
-
-
-def test_commands_for_an_unfinished_rebase_are_told(netsandbox: CommandLine) -> None:
-    home = netsandbox.home()
-    project, _ = prepared(home, "")
-    plants = "mkdir .git/rebase-merge; echo exec ./evil > .git/rebase-merge/git-rebase-todo"
-    done = netsandbox("run", "--", "sh", "-c", plants, cwd=project, env=IDENTITY)
-    assert "new in the project: .git/rebase-merge/git-rebase-todo" in done.stderr
 
 
 # A folder that the second session makes readable again, the git directory in it, and where the host's git runs.

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_git_attacks import prepared
-from tests.integration.test_git_calls import IDENTITY, plainly
+from tests.integration.test_git_calls import IDENTITY, plainly, templates
 from tests.rig.command import CommandLine
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
+__all__ = ["templates"]
+pytestmark = [pytest.mark.usefixtures("user_namespaces")]
 
 REPOSITORY = "git init -q sub; cd sub; echo a > a; echo c > c; git add a c; git commit -qm a"
 # The host's git writes the index of a repository with an old file, and then runs its hook.

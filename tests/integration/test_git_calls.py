@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import subprocess
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from tests.rig.world import need
 
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
-    pytest.mark.closed_files,
     pytest.mark.ordinary_user,
 ]
 
@@ -204,12 +202,21 @@ def by_call(output: str, root: Path) -> dict[str, list[str]]:
     }
 
 
-@cache
+_templates: dict[Identity, Home] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def templates() -> Iterator[None]:
+    yield
+    while _templates:
+        _templates.popitem()[1].close()
+
+
 def template(identity: Identity) -> Path:
-    home = Home(identity)
-    atexit.register(home.close)
-    plainly(home, MAKE, home.work / "made", cwd=home.work)
-    return home.work / "made"
+    if identity not in _templates:
+        home = _templates[identity] = Home(identity)
+        plainly(home, MAKE, home.work / "made", cwd=home.work)
+    return _templates[identity].work / "made"
 
 
 def made(home: Home) -> Path:

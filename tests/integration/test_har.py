@@ -153,7 +153,6 @@ def test_a_command_cannot_write_the_file(inspecting: Inspecting, tmp_path: Path)
     assert len(read(path)) == 1, run.stderr
 
 
-@pytest.mark.closed_files
 def test_in_the_project_a_command_reads_the_file_and_cannot_write_it(
     netsandbox: CommandLine, inspecting: Inspecting
 ) -> None:

@@ -208,6 +208,7 @@ out["denied"], out["allowed"] = through(b"denied.test", bad), through(b"allowed.
     assert scene.bad.accepts == 0
 
 
+@pytest.mark.open_files
 @pytest.mark.attack(41)
 def test_41_a_session_inside_a_session_is_no_way_round(netsandbox: Any) -> None:
     inner = [netsandbox.python, "-m", "netsandbox", "run", "--online", "--", "true"]

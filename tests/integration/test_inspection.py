@@ -211,6 +211,7 @@ def test_a_server_with_a_wrong_certificate_gets_no_request(
         assert run.events("egress", reason="certificate")
 
 
+@pytest.mark.open_files
 def test_a_client_that_trusts_nobody_is_named(inspecting: Inspecting) -> None:
     command = ("curl", "-sS", "--cacert", str(inspecting.ca.cert), f"{inspecting.url}/a")
     run = inspecting.run(*command, rules=("--allow-http", f"{inspecting.url}/**"))
@@ -219,6 +220,7 @@ def test_a_client_that_trusts_nobody_is_named(inspecting: Inspecting) -> None:
     assert inspecting.server.requests == []
 
 
+@pytest.mark.open_files
 def test_an_exception_is_spliced_with_its_own_certificate(inspecting: Inspecting) -> None:
     command = ("curl", "-sS", "--cacert", str(inspecting.ca.cert), f"{inspecting.url}/a")
     place = f"{ALLOWED}:{inspecting.server.port}"

@@ -129,8 +129,8 @@ def client(netsandbox: CommandLine, authority: Authority, ca: CertificateAuthori
     return Client(netsandbox.spawn("run", *rules, *names, "--", *command, env=trust, stdin=-1))
 
 
+@pytest.mark.broker_as_root
 @pytest.mark.attack(64)
-@pytest.mark.closed_files
 @pytest.mark.backend("namespaces", "broker")
 def test_the_key_of_the_ca_is_out_of_reach(netsandbox: CommandLine) -> None:
     """It is in the engine's memory alone, which nobody may read (`test_sealing`); another session has another CA."""

@@ -231,6 +231,7 @@ attempt(lambda: next(channel.stream_stream("/no.Service/Echo")(iter([b"x"]), tim
 """
 
 
+@pytest.mark.open_files
 def test_grpc_unary_streams_errors_and_refusals(
     started: Start, session: Callable[..., Run], tools: Tools, identity: Identity
 ) -> None:
@@ -285,6 +286,7 @@ except InvalidStatus as error:
 """
 
 
+@pytest.mark.open_files
 def test_websockets_pass_and_are_refused(
     started: Start, session: Callable[..., Run], tools: Tools, identity: Identity
 ) -> None:

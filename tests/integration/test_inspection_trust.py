@@ -79,7 +79,6 @@ def trial(netsandbox: CommandLine, tools: Tools, authority: Authority, ca: Certi
 
 
 @pytest.mark.ordinary_user(only=True)
-@pytest.mark.closed_files
 def test_every_program_trusts_the_session(trial: Trial) -> None:
     """In the default mode of files."""
     came, output = trial.came_through()
@@ -87,12 +86,12 @@ def test_every_program_trusts_the_session(trial: Trial) -> None:
 
 
 @pytest.mark.ordinary_user(only=True)
-@pytest.mark.closed_files
 def test_some_trust_the_file_alone(trial: Trial) -> None:
     came, output = trial.came_through(f"env {UNSET}")
     assert came - UNCLEAR == {each.name for each in PROGRAMS if each.by_file}, output
 
 
+@pytest.mark.open_files
 @pytest.mark.backend("broker")
 def test_some_trust_the_variables_alone(trial: Trial) -> None:
     """The backend `broker` can show nothing over the system's files."""
@@ -100,6 +99,7 @@ def test_some_trust_the_variables_alone(trial: Trial) -> None:
     assert came == {each.name for each in PROGRAMS if each.by_variable}, output
 
 
+@pytest.mark.open_files
 def test_the_page_has_this_table() -> None:
     page = Path(ROOT / "docs" / "inspection.md").read_text("utf-8")
     rows = re.findall(r"^\| ([^|]+?) \| (yes|) ?\| (yes|) ?\|$", page, re.MULTILINE)

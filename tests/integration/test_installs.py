@@ -23,6 +23,7 @@ from tests.rig.mach_o_reader import lief
 from tests.rig.workshop import make_home
 
 pytestmark = [
+    pytest.mark.open_files,
     pytest.mark.skipif(
         sys.platform != "linux", reason="a Mac's wheel is tested by tests/interpose/test_macos_wheel.py"
     ),

@@ -124,7 +124,8 @@ static void files(const char *self)
     TRY("124-uid-map", written("/proc/self/uid_map", "0 0 1"));
     TRY("124-uevent-helper", written("/sys/kernel/uevent_helper", "/bin/false"));
     TRY("124-resolver", written("/etc/resolv.conf", "nameserver 192.0.2.1"));
-    TRY("twin-oom", written("/proc/self/oom_score_adj", "1000"));
+    TRY("251-oom", written("/proc/self/oom_score_adj", "0"));
+    TRY("twin-own-folder", opened("/proc/self/cwd/.", O_RDONLY));
     TRY("twin-read-sysctl", opened("/proc/sys/kernel/core_pattern", O_RDONLY));
     TRY("124-mount", mount("none", "/tmp", "tmpfs", 0, NULL));
     TRY("124-remount", mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND, NULL));
@@ -191,7 +192,7 @@ ANSWERS = {
     "121-unix-after-notify": {"ENOSYS", "ESOCKTNOSUPPORT"},
     "122-bind-door": {"EACCES"},
     "123-ptrace-init": {"EPERM", "EACCES"},
-    "123-mem-init": {"EACCES", "EPERM"},
+    "123-mem-init": {"EACCES", "EPERM", "EROFS"},
     "123-environ-init": {"EACCES", "EPERM"},
     "123-fd-init": {"EACCES", "EPERM"},
     "123-signal-outside": {"ESRCH"},
@@ -206,7 +207,8 @@ ANSWERS = {
     "124-low-ports": {"EROFS", "EACCES"},
     "124-sysrq": {"EROFS", "EACCES", "ENOENT"},
     "124-self-exe": {"ETXTBSY", "EACCES"},
-    "124-uid-map": {"EPERM", "EACCES"},
+    "124-uid-map": {"EPERM", "EACCES", "EROFS"},
+    "251-oom": {"EROFS"},
     "124-uevent-helper": {"EROFS", "EACCES", "ENOENT"},
     "124-resolver": {"EROFS", "EACCES"},
     "152-mem": {"EPERM", "EACCES", "ENOENT"},

@@ -9,7 +9,7 @@ import pytest
 
 from tests.rig.unix_probe import results, script
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
+pytestmark = [pytest.mark.open_files, pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 
 # Each is tried while files are opened as fast as can be, so that both kinds of calls wait for an answer at once.
 PROBES = """

@@ -91,6 +91,7 @@ def records(netsandbox: Any, place: dict[str, Any]) -> list[str]:
     return shown
 
 
+@pytest.mark.open_files
 def test_what_was_learned_is_enough_for_the_same_command_and_for_nothing_else(
     netsandbox: Any, outside: Path, place: dict[str, Any], probe: Any
 ) -> None:
@@ -126,6 +127,7 @@ def test_what_was_learned_is_enough_for_the_same_command_and_for_nothing_else(
     assert "there is nothing to write" in nothing_new.stderr
 
 
+@pytest.mark.open_files
 def test_a_fresh_home_is_made_ready_by_the_rules_themselves(
     netsandbox: Any, outside: Path, place: dict[str, Any]
 ) -> None:
@@ -150,6 +152,7 @@ def test_a_command_that_writes_nothing_outside_needs_no_rule(
     assert records(netsandbox, place) == []
 
 
+@pytest.mark.open_files
 def test_a_secret_stays_hidden_is_remarked_and_never_written(
     netsandbox: Any, outside: Path, place: dict[str, Any]
 ) -> None:
@@ -185,6 +188,7 @@ def test_confinement_holds_while_learning_and_what_it_refused_is_proposed(
     assert netsandbox("run", "--", "sh", "-c", "echo x > ~/.tool/f", **place).returncode == 0
 
 
+@pytest.mark.open_files
 def test_links_are_proposed_by_where_they_lead(netsandbox: Any, outside: Path, place: dict[str, Any]) -> None:
     """A link that a command could have made opens nothing, so the rule has to name the true folder."""
     script = "mkdir -p ~/true/deep && ln -s ~/true/deep ~/true/link && ln -s ~/true/deep link && echo x > link/f"
@@ -192,6 +196,7 @@ def test_links_are_proposed_by_where_they_lead(netsandbox: Any, outside: Path, p
     assert rules(outside)["filesystem"]["allow_write"] == ["~/true/"]
 
 
+@pytest.mark.open_files
 def test_folders_too_deep_for_one_path_are_covered_and_said_to_be_unlisted(
     netsandbox: Any, outside: Path, place: dict[str, Any]
 ) -> None:
@@ -213,6 +218,7 @@ def test_folders_too_deep_for_one_path_are_covered_and_said_to_be_unlisted(
     assert netsandbox("run", "--", *command, **place).returncode == 0
 
 
+@pytest.mark.open_files
 def test_an_ordinary_run_watches_no_files(netsandbox: Any, outside: Path, place: dict[str, Any]) -> None:
     assert netsandbox("run", "--", "sh", "-c", "echo x > ~/.written; cat ~/.ssh/id", **place).returncode == 1
     assert (outside / "home/.written").exists()

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.rig.lesser import LANDLOCK_4, NO_LANDLOCK, lesser
+
 pytestmark = [pytest.mark.usefixtures("user_namespaces")]
 
 # Stands for an older kernel or a container's profile: the named system call fails with the given error, then COMMAND.
@@ -133,3 +135,33 @@ def test_forbidden_user_namespaces_are_named_with_the_switch(netsandbox: Any) ->
     forbid = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
     text = refuses(netsandbox.home(), ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"])
     assert "sysctl -w user.max_user_namespaces=" in text
+
+
+SIGNALS = """
+import os, subprocess
+child = subprocess.Popen(["sleep", "60"])
+try:
+    os.kill(0, 9)
+    print("sent")
+except PermissionError:
+    print("refused")
+os.kill(child.pid, 9)
+print(child.wait(), flush=True)
+"""
+# A job as a shell has it, with a process of the caller in the same group.
+JOB = 'sleep 60 >/dev/null 2>&1 & "$@"; kill -0 $! && echo alive; kill $!'
+
+
+@pytest.mark.attack(170)
+@pytest.mark.ordinary_user
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the stand-in names system calls by their x86_64 numbers")
+@pytest.mark.parametrize("kernel", [LANDLOCK_4, NO_LANDLOCK], ids=["no-scopes", "no-landlock"])
+def test_without_landlock_scopes_a_signal_to_the_group_does_not_reach_the_caller(
+    netsandbox: Any, probe: Any, kernel: Any
+) -> None:
+    """Linux before 6.12: kill(0, 9) is refused; a process of the session is still killed by its number."""
+    home = netsandbox.home()
+    options = ["--files=open", f"--gateway-port={home.gateway_port}"]
+    session = [*home.identity.command, "run", *options, "--", netsandbox.python, "-c", SIGNALS]
+    done = home.plainly(["setsid", "-w", "sh", "-c", JOB, "job", *lesser(probe, *kernel), *session])
+    assert done.stdout == "refused\n-9\nalive\n", done.stderr

@@ -159,7 +159,7 @@ def test_a_killed_supervisor_takes_the_session_with_it(
         watch = leftovers.watch(running)
         running.process.kill()
         running.wait()
-        watch.assert_gone(within=1.0)
+        watch.assert_gone()
     heard = server.accepts
     assert heard
     time.sleep(0.3)
@@ -288,7 +288,7 @@ for number in range(500):
     running = netsandbox.spawn("run", "--", *inside, as_user=True)
     running.read_until(b"stopped")
     assert running.wait(30) == 3
-    assert not what_stays(lambda: processes.marked(user.mark), within=1.0)
+    assert not what_stays(lambda: processes.marked(user.mark))
 
 
 @pytest.mark.backend("namespaces", "broker")

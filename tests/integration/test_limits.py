@@ -8,7 +8,7 @@ import pytest
 
 from tests.rig.inside import attack
 
-pytestmark = pytest.mark.usefixtures("user_namespaces")
+pytestmark = [pytest.mark.open_files, pytest.mark.usefixtures("user_namespaces")]
 
 CROWD = """
 import socket

@@ -79,7 +79,8 @@ def _play(line: CommandLine, strategy: str, engine: str, bench: Any, canaries: C
     (folder / "wanted.json").write_text(json.dumps(wanted))
     # A device is an IPv4 address: a socket that was told to do without IPv4 has no place there.
     bench.fill(folder, ipv6=(strategy, engine) != ("rewire-device", "preload"))
-    options = ("--network-strategy", strategy, "--rewrite-engine", engine)
+    shown = f"--allow-read={bench.folder.parent}"  # where the servers are, as toolchains in somebody's home
+    options = ("--network-strategy", strategy, "--rewrite-engine", engine, shown)
     session = Inside(line, options, folder / "conductor.py", "wanted.json")
     heard = session.hear(90)
     base, count = (session.status()["window"][key] for key in ("base", "count"))

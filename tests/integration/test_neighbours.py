@@ -113,6 +113,7 @@ def test_a_command_without_a_log_never_runs(netsandbox: Any) -> None:
     assert not evidence.exists()
 
 
+@pytest.mark.open_files
 def test_a_session_inside_a_session_is_refused_and_says_so(netsandbox: Any) -> None:
     """No namespaces within namespaces: the inner command does not run, and the outer session is none the worse."""
     log = netsandbox.home().path / "tmp" / "inner.jsonl"
@@ -128,7 +129,7 @@ def test_timeout_ends_a_session_as_it_ends_a_command(netsandbox: Any) -> None:
     command = ["timeout", "0.5", home.identity.python, "-m", "netsandbox", "run", "--", "sleep", "60"]
     done = subprocess.run(command, env=home.environment(None), cwd=home.work, check=False, **home.identity.popen)
     assert done.returncode == 124
-    assert not what_stays(lambda: processes.marked(home.mark), within=1.0)
+    assert not what_stays(lambda: processes.marked(home.mark))
 
 
 IN_FLIGHT = """
@@ -167,3 +168,33 @@ def _published(netsandbox: Any) -> int:
             return int(found[0]["host_port"])
         time.sleep(0.05)
     raise AssertionError("nothing was published")
+
+
+TIMERS = """
+import ctypes
+libc, number = ctypes.CDLL(None), ctypes.c_void_p()
+made = sum(libc.timer_create(1, None, ctypes.byref(number)) == 0 for _ in range(300))
+print("made", made, flush=True)
+input()
+"""
+TALKS = """
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+print(socket.create_connection(server.getsockname(), 10).getpeername() == server.getsockname())
+"""
+
+
+@pytest.mark.open_files
+@pytest.mark.attack(250)
+@pytest.mark.backend("namespaces", "broker")
+def test_timers_of_one_session_do_not_end_another(netsandbox: Any) -> None:
+    """A user's timers and pending signals are counted together, whatever the namespace, but each process has a limit of
+    its own: a low one stands for a session that makes as many as the usual limit allows."""
+    full = netsandbox.spawn("run", "--", "python3", "-c", TIMERS, stdin=subprocess.PIPE)
+    full.read_until(b"made 300\n")
+    home = netsandbox.home()
+    limited = ["prlimit", "--sigpending=200:200"]
+    assert home.plainly([*limited, "python3", "-c", TIMERS]).stdout == "made 0\n"
+    options = [f"--gateway-port={home.gateway_port}", "--files=open", f"--backend={netsandbox.backend or 'namespaces'}"]
+    talked = home.plainly([*limited, *home.identity.command, "run", *options, "--", "python3", "-c", TALKS])
+    assert (talked.returncode, talked.stdout) == (0, "True\n"), talked.stderr

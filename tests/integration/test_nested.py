@@ -18,6 +18,7 @@ def inner(netsandbox: Any, mark: Path) -> list[str]:
     return [netsandbox.python, "-m", "netsandbox", "run", "--", "touch", str(mark)]
 
 
+@pytest.mark.open_files
 @pytest.mark.attack(144)
 @pytest.mark.parametrize(
     ("before", "words"),

@@ -15,7 +15,6 @@ from tests.integration.test_file_records import denied
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
     pytest.mark.ordinary_user,
-    pytest.mark.closed_files,
 ]
 
 # Memory of two pages, of which the second cannot be read: a text that ends there has its NUL as the last byte, or none.

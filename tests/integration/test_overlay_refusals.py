@@ -14,7 +14,7 @@ from tests.integration.test_overlays import GIT, listed, project, sh, snapshot
 
 __all__ = ["project"]
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 
 
 def test_protected_files_stay_protected_inside(netsandbox: Any, project: Path) -> None:

@@ -21,7 +21,7 @@ import pytest
 from tests.integration.test_closed_files import git_init, own, put
 from tests.rig.localhost import eventually
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 GIT = "git -c user.name=A -c user.email=a@example.com"
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.rig.unix_probe import results, script
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 
 MODES = ("project", "readable", "open")
 

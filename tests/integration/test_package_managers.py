@@ -15,7 +15,7 @@ from tests.rig.registries import PACKAGE, VERSION
 from tests.rig.tools import Tools
 from tests.rig.world import ALLOWED
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 
 
 def path_with(folder: str, shop: Shop) -> dict[str, str]:  # noqa: F811

@@ -63,6 +63,7 @@ def assert_confined(found: dict[str, list[str]], ports: range) -> None:
             assert answer[0] in ("EACCES", "refused"), how
 
 
+@pytest.mark.open_files
 @pytest.mark.ordinary_user
 @pytest.mark.attack(98)
 @pytest.mark.attack(99)
@@ -93,6 +94,7 @@ NETSANDBOX_PORT_MAP=/dev/null "$0" plainly 3000 no-map
     assert run.events("bind", verdict="deny", reason="outside-window", port=3000)
 
 
+@pytest.mark.open_files
 @pytest.mark.ordinary_user
 @pytest.mark.attack(100)
 def test_a_setuid_program_is_confined_like_any_other(netsandbox: Any, probe: Any, short_tmp: Path) -> None:
@@ -108,7 +110,6 @@ def test_a_setuid_program_is_confined_like_any_other(netsandbox: Any, probe: Any
 
 
 @pytest.mark.ordinary_user
-@pytest.mark.closed_files
 @pytest.mark.attack(106)
 @pytest.mark.parametrize("place", ["src", "linked", "work/vendored", "/tmp"])
 def test_the_library_is_there_read_only_wherever_netsandbox_is_installed(
@@ -196,6 +197,7 @@ def test_the_library_stands_a_storm(netsandbox: Any, probe: Any, strategy: str) 
     assert run.returncode == 0
 
 
+@pytest.mark.open_files
 @pytest.mark.ordinary_user
 @pytest.mark.attack(106)
 @pytest.mark.parametrize("strategy", ["rewire-device", "rewire-port", "fail"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,3 +140,25 @@ def test_the_verbose_line_names_the_mechanism(netsandbox: Any) -> None:
     run = netsandbox("run", "-v", "--limit", "files=80,memory=1G", "--", "true")
     assert "netsandbox: limit files=80: rlimit, each process\n" in run.stderr
     assert "netsandbox: limit memory=1G: " in run.stderr
+
+
+@pytest.mark.attack(251)
+@pytest.mark.backend("namespaces", "broker")
+@pytest.mark.parametrize("mode", ["project", "open"])
+def test_the_kernel_kills_processes_of_a_session_before_the_supervisor(netsandbox: Any, mode: str) -> None:
+    """Out of memory it takes the highest score. Nobody inside lowers one, by any name of the file."""
+    script = """
+import os
+def score(of): return int(open(f"/proc/{of}/oom_score_adj").read())
+print(score(os.getppid()) if os.getppid() > 1 else "", score("self"))
+for name in ("self/oom_score_adj", "thread-self/oom_score_adj", f"{os.getpid()}/task/{os.getpid()}/oom_adj"):
+    try: open(f"/proc/{name}", "w").write("0")
+    except OSError: pass
+print(score("self"), flush=True)
+input()
+"""
+    running = netsandbox.spawn("run", "--files", mode, "--", netsandbox.python, "-c", script, stdin=subprocess.PIPE)
+    own = int(Path(f"/proc/{running.pid}/oom_score_adj").read_text())
+    first, last = running.read_until(b"\n"), running.read_until(b"\n")
+    assert int(first.split()[-1]) == int(last) == min(1000, own + 500)
+    assert int(Path(f"/proc/{running.pid}/oom_score_adj").read_text()) == own  # the supervisor's

@@ -22,7 +22,7 @@ from tests.rig.registries import MODULE, PACKAGE, VERSION, Handler
 from tests.rig.tools import Tools
 from tests.rig.world import ALLOWED, DENIED, World, need
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
+pytestmark = [pytest.mark.broker_as_root, pytest.mark.usefixtures("user_namespaces")]
 
 INSTALL = ("npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--fetch-retries=0", PACKAGE)
 

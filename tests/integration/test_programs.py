@@ -13,7 +13,7 @@ import pytest
 
 from tests.rig.world import ALLOWED, World, need
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
+pytestmark = [pytest.mark.broker_as_root, pytest.mark.usefixtures("user_namespaces")]
 
 PROXY_ENV = pytest.mark.parametrize("options", [(), ("--no-proxy-env",)], ids=["proxied", "transparent"])
 

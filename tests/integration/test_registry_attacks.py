@@ -85,6 +85,7 @@ def test_a_tool_that_a_session_left_in_the_path_runs_in_no_run_of_ours(shop: Sho
     assert canary.accepts == 0
 
 
+@pytest.mark.open_files
 @pytest.mark.ordinary_user
 def test_nor_does_it_reach_anything_once_the_user_trusts_it(shop: Shop, trace: Trace) -> None:  # noqa: F811
     """Trusted, it may name a registry, and is asked where nothing else is to be had."""
@@ -128,7 +129,6 @@ def version(shop: Shop, name: str, registry: str) -> tuple[str, dict[str, str]]:
     return script, {"PATH": f"{folder}/bin"}
 
 
-@pytest.mark.closed_files
 @pytest.mark.ordinary_user
 def test_an_upgrade_of_node_is_used_and_one_that_a_session_planted_is_not(shop: Shop) -> None:  # noqa: F811
     shop.write("package.json", "{}")
@@ -152,6 +152,7 @@ def test_an_upgrade_of_node_is_used_and_one_that_a_session_planted_is_not(shop: 
     assert explained(shop, env=planted).returncode == 0, "the twin: the user has seen them"
 
 
+@pytest.mark.open_files
 @pytest.mark.parametrize("tool", SETTINGS)
 def test_settings_that_a_session_wrote_open_nothing(shop: Shop, tool: str) -> None:  # noqa: F811
     name, text, called_for = SETTINGS[tool]
@@ -172,6 +173,7 @@ def test_settings_that_a_session_wrote_open_nothing(shop: Shop, tool: str) -> No
     assert explained(shop, env=env).returncode == 1
 
 
+@pytest.mark.open_files
 @pytest.mark.ordinary_user
 @pytest.mark.parametrize("tool", ["npm", "go"])
 def test_settings_from_before_the_first_session_count_and_changed_ones_do_not(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +61,19 @@ def test_a_tls_canary_is_trusted_by_its_ca_and_tells_the_name(canary: Any, ca: A
         assert b"over tls" in client.makefile("rb").read()
     assert server.wait(1)
     assert server.visits[0].server_name == "allowed.test"
+
+
+def test_a_connection_that_was_reset_before_its_handshake_leaves_no_socket_open(ca: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        accepted, _ = listener.accept()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        with pytest.raises(ConnectionResetError):
+            ca.issue("allowed.test").context().wrap_socket(accepted, server_side=True)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        accepted.getsockname()
+    gc.collect()  # a socket that was left open fails this test here
 
 
 def test_the_name_server_answers_and_keeps_every_question_exactly(authority: Any) -> None:
@@ -183,7 +198,6 @@ def test_a_new_home_has_the_cache_that_its_first_session_would_write(netsandbox:
     assert "detected by .agent-os" in again.stderr, "it is used only as long as nothing has changed"
 
 
-@pytest.mark.closed_files
 @pytest.mark.usefixtures("user_namespaces")
 def test_the_benchmark_without_records_sees_the_same_files_and_tells_none(netsandbox: Any) -> None:
     home = netsandbox.home()

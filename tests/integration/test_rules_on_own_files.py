@@ -12,8 +12,8 @@ import pytest
 import netsandbox as product
 
 pytestmark = [
+    pytest.mark.broker_as_root,
     pytest.mark.usefixtures("user_namespaces"),
-    pytest.mark.closed_files,
 ]
 
 PACKAGE = Path(product.__file__).parent

@@ -67,4 +67,4 @@ def test_nothing_is_left_behind(netsandbox: Any, leftovers: Any) -> None:
     watch = leftovers.watch(running)
     running.process.kill()
     running.wait()
-    watch.assert_gone(within=1.0)
+    watch.assert_gone()

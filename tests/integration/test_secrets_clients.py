@@ -17,7 +17,10 @@ from tests.rig.git_server import made_repository, smart_http
 from tests.rig.https_canary import HttpsCanary, Respond, https_canary
 from tests.rig.world import ALLOWED, need
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the engine needs seccomp")
+pytestmark = [
+    pytest.mark.open_files,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the engine needs seccomp"),
+]
 pytest.importorskip("mitmproxy")
 
 VALUE = "npm_cAnArY0fTheSecret7Zq9Lm2Nx4Bv6"

@@ -16,7 +16,7 @@ import pytest
 from tests.rig.effort import repeated
 from tests.rig.localhost import eventually, heard, sessions, source
 
-pytestmark = pytest.mark.usefixtures("user_namespaces")
+pytestmark = [pytest.mark.open_files, pytest.mark.usefixtures("user_namespaces")]
 
 SESSIONS = 50
 STRATEGIES = ("isolate", "rewire-device", "rewire-port", "isolate", "fail")

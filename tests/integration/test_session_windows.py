@@ -170,7 +170,7 @@ class Held:
 
     def after_a_second(self) -> list[object]:
         """What is still there then; earlier if nothing is."""
-        return what_stays(self.remains, within=1.0)
+        return what_stays(self.remains)
 
 
 def test_a_killed_supervisor_gives_everything_back_within_a_second(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
+pytestmark = [pytest.mark.open_files, pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 
 SECRET = "canary-9d20"
 # Says what it sees and what it can move, as often as it is asked.

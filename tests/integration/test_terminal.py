@@ -144,7 +144,7 @@ def test_a_stopped_job_can_be_killed(terminal: Terminal, leftovers: Any) -> None
     terminal.type("kill -9 %1; sleep 0.2\n")
     terminal.see("Killed")
     session = [p for p in watch.family if p.pid != terminal.shell.pid]
-    assert not what_stays(lambda: [p.command for p in session if p.alive], within=1.0)
+    assert not what_stays(lambda: [p.command for p in session if p.alive])
 
 
 def test_a_session_in_the_background_runs(terminal: Terminal) -> None:

@@ -83,6 +83,9 @@ def handshake(way, name, chop, host=b"allowed.test"):
                     sock.sendall(piece)
                 first = False
                 if done:
+                    sock.shutdown(socket.SHUT_WR)
+                    while sock.recv(65536):  # a socket that is closed with bytes to read resets its connection
+                        pass
                     return True
                 data = sock.recv(65536)
             except OSError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,7 @@ report(trapped=lambda: talk(sys.argv[1]))
     time.sleep(0.2)
     running.signal(signal.SIGKILL)
     running.wait()
-    watch.assert_gone(within=1.0)
+    watch.assert_gone()
     assert good.accepts == 1
 
 
@@ -263,3 +264,53 @@ def test_a_socket_that_lingers_keeps_nobody_waiting(netsandbox: Any) -> None:
     """Its caller closes it during the call, so the broker's copy is the last, and its data cannot be delivered."""
     run = netsandbox("run", "--", netsandbox.python, "-c", script(LINGERS), timeout=60)
     assert run.stdout == "all answered\n", run.stderr
+
+
+def test_ports_that_need_a_capability_are_refused_to_both_families(netsandbox: Any) -> None:
+    """The process that binds has capabilities which the command has not."""
+    body = """
+def at(family, host, port):
+    with socket.socket(family) as server: server.bind((host, port))
+    return "bound"
+four, six = (socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")
+report(four=lambda: at(*four, 80), six=lambda: at(*six, 80), any=lambda: at(socket.AF_INET6, "::", 443),
+       free=lambda: at(*four, 8080), free6=lambda: at(*six, 8080))
+"""
+    found = results(netsandbox("run", "--", netsandbox.python, "-c", script(body)))
+    assert [found[name] for name in ("free", "free6")] == ["bound", "bound"]
+    assert {found[name] for name in ("four", "six", "any")} == {"EACCES"}
+
+
+@pytest.mark.attack(254)
+def test_a_socket_of_the_host_that_a_server_hands_in_is_not_connected(
+    netsandbox: Any, canary: Any, short_tmp: Path
+) -> None:
+    """The command may talk to the server, but dials only from its own network."""
+    bad = canary.http(body=b"stolen")
+    body = f"""
+client = socket.socket(socket.AF_UNIX); client.connect({str(short_tmp / "giver.sock")!r})
+(number,) = socket.recv_fds(client, 1, 1)[1]
+server = socket.create_server(("127.0.0.1", 0))
+def aimed(sock, port):
+    sock.connect(("127.0.0.1", port))
+    return "connected"
+report(given=lambda: aimed(socket.socket(fileno=number), {bad.port}),
+       own=lambda: aimed(socket.socket(), server.getsockname()[1]))
+"""
+
+    def give(server: socket.socket) -> None:
+        peer, _ = server.accept()
+        with peer, socket.socket() as gift:
+            socket.send_fds(peer, [b"x"], [gift.fileno()])
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(short_tmp / "giver.sock"))
+        (short_tmp / "giver.sock").chmod(0o777)
+        server.listen()
+        thread = threading.Thread(target=give, args=(server,), daemon=True)
+        thread.start()
+        options = ("--allow-unix-socket", short_tmp / "giver.sock")
+        found = results(netsandbox("run", *options, "--", netsandbox.python, "-c", script(body)))
+        thread.join(30)
+    assert found == {"given": "EPERM", "own": "connected"}
+    assert bad.accepts == 0

@@ -12,7 +12,7 @@ from tests.integration.test_closed_files import put
 from tests.rig.tools import Tools
 from tests.rig.world import need
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 
 
 def shell(netsandbox: Any, text: str, *options: str, **env: str) -> str:

@@ -115,6 +115,7 @@ def test_races_for_the_forbidden_socket_are_lost(
     assert good.accepts > 100
 
 
+@pytest.mark.open_files
 @pytest.mark.attack(146)
 @pytest.mark.attack(147)
 @pytest.mark.attack(149)
@@ -147,6 +148,7 @@ report(kept=lambda: talk(folder + "2/good.sock.kept"))
     assert bad.accepts == 0
 
 
+@pytest.mark.open_files
 def test_a_server_that_makes_its_socket_anew_is_still_the_one_meant(
     netsandbox: Any, canary: Any, short_tmp: Path
 ) -> None:
@@ -172,7 +174,6 @@ RACES = Path(__file__).parent.parent / "rig" / "unix_races.c"  # bench/soak runs
 ROUNDS = {"bind": 1000}
 
 
-@pytest.mark.closed_files
 @pytest.mark.attack(115)
 @pytest.mark.attack(116)
 @pytest.mark.attack(146)

@@ -48,6 +48,7 @@ def talk(netsandbox: Any, path: Path, *allowed: str) -> Any:
     return netsandbox("run", *options, "--", netsandbox.python, "-c", script(body))
 
 
+@pytest.mark.open_files
 @pytest.mark.attack(146)
 @pytest.mark.attack(147)
 @pytest.mark.attack(149)
@@ -72,6 +73,7 @@ def test_what_an_earlier_session_put_there_is_not_spoken_with(
     assert agent.wait(1)
 
 
+@pytest.mark.open_files
 @pytest.mark.attack(146)
 def test_the_path_that_the_error_names_is_the_way_to_mean_it(
     netsandbox: Any, canary: Any, places: tuple[Path, Path]
@@ -116,6 +118,7 @@ def _working_in(folder: Path) -> Iterator[None]:
         os.close(before)
 
 
+@pytest.mark.open_files
 def test_a_real_agent_of_ssh_is_reached_and_another_one_in_its_place_is_not(
     netsandbox: Any, places: tuple[Path, Path], identity: Any
 ) -> None:

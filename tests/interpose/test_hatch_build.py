@@ -44,6 +44,11 @@ def is_dynamic(program: Path) -> bool:
     return 3 in kinds
 
 
+def is_position_independent(program: Path) -> bool:
+    """ET_DYN, elf(5)."""
+    return struct.unpack_from("=H", program.read_bytes(), 16) == (3,)
+
+
 def compiler_that(folder: Path, script: str) -> str:
     path = folder / "compiler"
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -55,12 +60,18 @@ def test_the_helper_is_static_and_runs(hook: Any, native: Path) -> None:
     program = hook.compile_program(native, native / "netsandbox-init")
     assert subprocess.run([program], check=False).returncode == 7
     assert not is_dynamic(program)
+    assert is_position_independent(program)
+
+
+def test_what_is_installed_here_is_loaded_at_another_address_each_time(hook: Any) -> None:
+    for program in (hook.LAUNCHER, *hook.HELPERS):
+        assert is_position_independent(ROOT / program), program
 
 
 def test_without_a_static_c_library_the_helper_is_dynamic(
     hook: Any, native: Path, compiler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refuse = f'for a; do [ "$a" = -static ] && exit 1; done; exec {compiler} "$@"'
+    refuse = f'for a; do case "$a" in -static*) exit 1;; esac; done; exec {compiler} "$@"'
     monkeypatch.setenv("CC", compiler_that(native, refuse))
     program = hook.compile_program(native, native / "netsandbox-init")
     assert subprocess.run([program], check=False).returncode == 7

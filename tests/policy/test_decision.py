@@ -178,6 +178,20 @@ def test_online_does_not_open_resolvers_by_address_or_dns_over_tls(decide):
     assert decide(policy, "resolver.test", 853).allowed
 
 
+@pytest.mark.attack(69)
+@pytest.mark.parametrize("mode", ["filtered", "online"])
+@pytest.mark.parametrize("address", ["8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::808:808"])
+def test_an_allowed_name_that_resolves_to_a_public_resolver_is_denied(mode, address):
+    """Its owner would carry DNS over HTTPS through the name; an address rule opens it."""
+    host, found = canonical("allowed.test"), parse(address)
+    policy = Policy(["allowed.test"], mode=mode)
+    assert policy.check_address(host, found, 443).reason == reasons.DOH_ENDPOINT
+    assert policy.check_address(host, parse("203.0.113.1"), 443).allowed
+    opened = Policy(["allowed.test"], allow_addresses=["8.8.8.8:443"], mode=mode)
+    if address == "8.8.8.8":
+        assert opened.check_address(host, found, 443).allowed
+
+
 @pytest.mark.attack(77)
 @pytest.mark.parametrize(
     "name",

@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netsandbox.policy.file_denials import (
+    KEYS_STAY,
     Advice,
     DenyRules,
     is_quiet,
     is_secret,
+    not_advised,
     opened_path,
     removal,
     shell_path,
@@ -36,7 +38,7 @@ PATHS = st.lists(st.text(min_size=1).filter(lambda name: "/" not in name and "\0
         (f"{HOME}/Documents/plan.md", f"{HOME}/Documents"),
         (f"{HOME}/other/src/a/b.c", f"{HOME}/other/src/a"),
         (f"{HOME}/.npmrc", f"{HOME}/.npmrc"),
-        (f"{HOME}/.ssh/id_rsa", f"{HOME}/.ssh/id_rsa"),
+        (f"{HOME}/.aws/credentials", f"{HOME}/.aws/credentials"),
         (f"{HOME}/.config/thing.toml", f"{HOME}/.config/thing.toml"),
         (f"{HOME}/.config/tool/thing.toml", f"{HOME}/.config/tool"),
         ("/srv/data.db", "/srv/data.db"),
@@ -133,7 +135,6 @@ def test_what_a_program_only_tries_is_told_if_the_command_fails(path: str, opera
     [
         (f"{HOME}/.npmrc", "make"),
         (f"{HOME}/.npmrc/x", "read"),
-        (f"{HOME}/.ssh/id_rsa", "read"),
         (f"{HOME}/.aws/credentials", "read"),
         (f"{HOME}/.claude/.credentials.json", "read"),
         (f"{HOME}/Documents/plan.md", "read"),
@@ -187,3 +188,31 @@ def test_a_rule_denies_what_is_within_it_and_nothing_else(names: list[str], oper
     own = DenyRules(FileRules(deny_read=(PathRule(path, "--deny-read"),)), HOME)
     assert own.text_for(path, operation) == own.text_for(f"{path}/x", operation) is not None
     assert own.text_for(f"{path}x", operation) is None
+
+
+KEYS = (f"{HOME}/.ssh", f"{HOME}/.ssh/id_ed25519", f"{HOME}/.gnupg/private-keys-v1.d/x", "/srv/keys/id_rsa")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(KEYS), PATHS, st.sampled_from(["read", "execute", "change", "make"]), st.booleans())
+def test_no_line_advises_a_private_key(key: str, names: list[str], operation: str, several: bool) -> None:
+    """Whatever was refused there or beside it, no option opens the key."""
+    advice = advice_with()
+    assert advice.option(key, operation, several=several) is None
+    assert advice.hint(key, operation) is None
+    assert not_advised(key, HOME) == KEYS_STAY
+    other = f"{HOME}/{'/'.join(names)}"
+    option = advice.option(other, operation, several=several)
+    if option is not None and HOME in key:
+        assert not is_within(key, option[1]), "nor a folder around it"
+
+
+def test_a_public_key_and_other_files_are_advised() -> None:
+    advice = advice_with()
+    for path in ("/srv/keys/id_rsa.pub", f"{HOME}/.gnupg/gpg.conf", f"{HOME}/Documents/plan.md"):
+        assert advice.option(path, "read") == ("--allow-read", path)
+
+
+def test_a_key_that_a_command_only_tried_is_not_told() -> None:
+    assert is_quiet(f"{HOME}/.ssh/id_rsa", HOME, succeeded=True)
+    assert not is_quiet(f"{HOME}/.ssh/id_rsa", HOME)

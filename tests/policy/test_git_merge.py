@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.policy.git_config import parse, quoted, values
-from netsandbox.policy.git_merge import changed, is_harmless, is_safe_url, merge, reduced
+from netsandbox.policy.git_merge import is_harmless, is_safe_url, merge, reduced, taken_back
 
 BASE = """\
 [core]
@@ -110,8 +110,6 @@ def test_a_url_that_leads_elsewhere_is_told() -> None:
 
 def test_no_change_is_nothing_to_write() -> None:
     assert merge(BASE, BASE + "\n# comment\n", BASE, is_outside).text is None
-    assert changed(BASE, BASE + "[a]\n\tb = c\n") == {"a.b": ("c",)}
-    assert changed("[a]\n\tb = c\n", "") == {"a.b": ()}
     assert is_harmless("branch.x.y.merge")
     assert not is_harmless("core.pager")
     assert not is_harmless("branch.x.y.remote"), "it may be a path"
@@ -170,6 +168,56 @@ def test_whatever_the_session_wrote_only_allowed_settings_of_the_host_change(min
             assert after.get(each) == wanted.get(each)
 
 
+# What a program of the host may have set meanwhile.
+HOSTS = '[user]\n\tname = n\n[core]\n\tautocrlf = input\n[branch "y"]\n\tremote = origin\n'
+
+
+@pytest.mark.parametrize(("text", "name"), [each for each in REFUSED if not is_harmless(each[1])])
+def test_what_could_run_a_program_gets_its_old_value_and_the_rest_stays(text: str, name: str) -> None:
+    result = taken_back(BASE, BASE + HOSTS + text, is_outside)
+    assert name in result.refused
+    assert result.text is not None
+    assert "evil" not in str(values(parse(result.text)).values())
+    assert values(parse(result.text)) == values(parse(BASE + HOSTS))
+
+
+def test_an_old_value_comes_back() -> None:
+    known = BASE + "[core]\n\thooksPath = mine\n\tpager\n"
+    found = known.replace("mine", "evil").replace("\tpager", "\tpager = evil")
+    with pytest.raises(ValueError, match="something else"):  # a setting without a value cannot be written again
+        taken_back(known, found, is_outside)
+    found = known.replace("mine", "evil")
+    assert taken_back(known, found, is_outside).text is not None
+    assert values(parse(taken_back(known, found, is_outside).text or "")) == values(parse(known))
+
+
+def test_the_url_of_a_remote_is_not_taken_away() -> None:
+    """git takes the name of an unknown remote for a path, and runs the hooks that are there."""
+    result = taken_back(BASE, "[core]\n\tbare = false\n", is_outside)
+    assert result.refused == ("remote.origin.url",)
+    assert "url = https://example.com/a.git" in (result.text or "")
+    moved = taken_back(BASE, BASE.replace("example.com", "other.example"), is_outside)
+    assert (moved.text, moved.moved) == (None, ("remote.origin.url https://other.example/a.git",))
+
+
+@pytest.mark.parametrize("found", ["[core\n", "[a]\n\tb = \0\n"])
+def test_a_file_with_errors_is_not_understood(found: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        taken_back(BASE, found, is_outside)
+
+
+@given(found=config())
+def test_whatever_was_written_only_harmless_settings_stay(found: str) -> None:
+    result = taken_back(BASE, found, is_outside)
+    after, old, new = (values(parse(text)) for text in (result.text or found, BASE, found))
+    for each in after:
+        if after[each] != old.get(each):
+            assert after[each] == new[each]
+            assert is_harmless(".".join(each)) or each[1] in ("url", "remote")
+    again = taken_back(BASE, result.text or found, is_outside)
+    assert (again.text, again.refused) == (None, ())
+
+
 def of_new(text: str) -> tuple[str, tuple[str, ...]]:
     return reduced(text, lambda path: path.startswith("/srv/"), lambda path: path == "../own")
 
@@ -218,4 +266,4 @@ def test_a_new_configuration_with_errors_is_refused(text: str) -> None:
 def test_what_is_left_of_a_new_configuration_is_harmless(parts: list[str]) -> None:
     text, gone = of_new(BASE + "".join(parts))
     assert of_new(text) == (text, ())
-    assert not set(gone) & set(changed("", text))
+    assert not set(gone) & {".".join(each) for each in values(parse(text))}

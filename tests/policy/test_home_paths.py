@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from netsandbox.backends.seatbelt.profile.mac_paths import ALL_TOOLCHAINS, CACHES
 from netsandbox.backends.seatbelt.profile.profile_settings import ProfileSettings, resolve
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
+from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.home_paths import LISTS, OF_LINUX, VARIABLES, moved, moved_secrets, moves, touches
 from netsandbox.policy.home_paths import OF_MAC as HOME_SECRETS
@@ -131,3 +132,21 @@ def test_no_variable_hides_the_home_or_the_working_folder(environment: dict[str,
 )
 def test_a_path_touches_a_place_that_it_holds_or_lies_in(path: str, found: bool) -> None:
     assert touches(path, "/h", (".ssh/", ".config/gh/")) is found
+
+
+@pytest.mark.attack(273)
+@pytest.mark.parametrize(
+    ("named", "is_closed"),
+    [
+        ((), True),
+        (("/h",), True),
+        (("/",), True),
+        (("/h/.claude.json",), True),
+        (("/h/.claude",), False),
+        (("/h/.claude/projects",), False),
+    ],
+)
+def test_the_place_of_an_agent_is_closed_until_a_rule_names_something_in_it(
+    named: tuple[str, ...], is_closed: bool
+) -> None:
+    assert (".claude" in home_paths.closed_agents(named, "/h")) == is_closed

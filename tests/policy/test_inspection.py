@@ -97,16 +97,15 @@ def test_an_ambiguous_path_passes_only_where_no_rule_depends_on_it() -> None:
     assert decided(made(hosts=(HOST,)), "GET", scoped) == reasons.INSPECTED
     assert decided(made(allow=(f"GET https://{HOST}/**",)), "GET", scoped) == reasons.RULE
     assert decided(made(allow=(f"GET https://{HOST}/v1/**",)), "GET", scoped) == reasons.REQUEST_UNCLEAR
+    assert decided(made(allow=(f"GET https://{HOST}/**",)), "GET", scoped, "http") == reasons.REQUEST_UNCLEAR
     denied = made(allow=(f"GET https://{HOST}/**",), deny=(f"GET https://{HOST}/admin/**",))
     assert decided(denied, "GET", "/a/../admin") == reasons.REQUEST_UNCLEAR
     assert decided(made(deny=(f"PUT https://{HOST}/**",)), "GET", scoped) == reasons.INSPECTED
 
 
 def test_a_header_that_replaces_the_method_is_refused_where_there_are_rules() -> None:
-    assert (
-        decided(made(deny=(f"DELETE https://{HOST}/**",)), "POST", "/", replaces_method=True) == reasons.REQUEST_UNCLEAR
-    )
-    assert decided(made(hosts=(HOST,)), "POST", "/", replaces_method=True) == reasons.INSPECTED
+    assert decided(made(deny=(f"DELETE https://{HOST}/**",)), "POST", "/", is_unclear=True) == reasons.REQUEST_UNCLEAR
+    assert decided(made(hosts=(HOST,)), "POST", "/", is_unclear=True) == reasons.INSPECTED
 
 
 PATHS = st.text(st.sampled_from("/ab.%2ef;"), max_size=10).map(lambda text: f"/{text}")

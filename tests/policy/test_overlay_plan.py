@@ -118,6 +118,8 @@ def folders_of(path: str) -> Tree:
         (".git/HOOKS/x", ".git/HOOKS"),
         ("packages/web/.envrc", "packages/web/.envrc"),
         (".git/hooks/pre-commit", ".git/hooks"),
+        (".git/rebase-merge/git-rebase-todo", ".git/rebase-merge"),
+        (".git/modules/m/sequencer/opts", ".git/modules/m/sequencer"),
         (".git/config", ".git/config"),
         (".git/config.worktree", ".git/config.worktree"),
         (".git/commondir", ".git/commondir"),
@@ -138,12 +140,23 @@ def test_protected_paths_must_be_named_themselves(path: str, root: str) -> None:
     assert Step(path, WRITE) in planned(upper, REPOSITORY, "", path).steps
 
 
+def test_an_operation_of_git_that_is_over_is_removed() -> None:
+    todo = ".git/rebase-merge/git-rebase-todo"
+    host = {**REPOSITORY, ".git/rebase-merge": old(FOLDER), todo: old()}
+    over = planned({".git": Node(FOLDER, 0o755), ".git/rebase-merge": Node(WHITEOUT, 0)}, host)
+    assert over.protected == ()
+    assert Step(todo, REMOVE) in over.steps
+    part = planned({**folders_of(todo), todo: Node(WHITEOUT, 0)}, host)
+    assert part.protected == (".git/rebase-merge",)
+
+
 @pytest.mark.parametrize(
     "path",
     [
         ".git/index",
         ".git/refs/heads/config",
         ".git/refs/heads/hooks",
+        ".git/refs/heads/sequencer",
         ".git/objects/ab/cd",
         ".vscodex",
         "config",

@@ -13,7 +13,8 @@ from netsandbox.backends.seatbelt.profile.mac_paths import RUN_BY_GIT, resolved
 from netsandbox.backends.seatbelt.profile.profile_settings import OwnPaths as MacPaths
 from netsandbox.backends.seatbelt.profile.profile_settings import ProfileSettings
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
-from netsandbox.policy.file_rules import FileRules, PathRule
+from netsandbox.policy.file_rules import FileRules, PathRule, is_within
+from netsandbox.policy.shown_files import OBEYED
 from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
 from tests.seatbelt_model.profile import Profile, load
 from tests.seatbelt_model.request import file
@@ -23,7 +24,7 @@ STATE = "~/.local/state/netsandbox"
 CACHE = "~/.npm"
 MAC_HOME = "/Users/me"
 NOTHING = "\u2013"
-ABSENT = ("PROJECT/.idea/workspace.xml",)
+ABSENT = ("PROJECT/.idea/workspace.xml", "PROJECT/.mcp.json")
 
 
 def rows() -> list[tuple[str, str, str]]:
@@ -45,7 +46,9 @@ def placed(path: str, home: str) -> str:
 
 def test_the_table_is_read() -> None:
     assert len(ROWS) > 35
-    assert {access for _, *both in ROWS for access in both} == {"write", "read", "copy", "private", "empty", NOTHING}
+    assert {access for _, *both in ROWS for access in both} == {
+        *("write", "read", "held", "copy", "private", "empty", NOTHING)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +117,15 @@ def test_linux_does_what_the_table_says(home: Path) -> None:
             return "copy"
         if entry.kind != "show" or (entry.upper == "ours" and entry.writable):
             return "private"
-        return "write" if entry.writable else "read"
+        is_held = any(is_within(path, each) for each in view.missing)
+        return "held" if is_held else "write" if entry.writable else "read"
 
     found = [(path, access(placed(path, str(home)))) for path, _, _ in ROWS]
     view.folders.close()
     assert found == [(path, linux) for path, linux, _ in ROWS]
+
+
+def test_the_table_of_protected_names_is_that_of_the_code() -> None:
+    table = PAGE.read_text("utf-8").partition("| who obeys them | names |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines()[2:]]
+    assert {who: tuple(re.findall(r"`([^`]+)`", names)) for who, names in rows} == OBEYED

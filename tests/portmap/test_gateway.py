@@ -82,6 +82,20 @@ def test_an_unknown_name_is_404_with_the_names_there_are(rig: Any, speak: Any, p
         assert b"x-content-type-options: nosniff" in answer
 
 
+@pytest.mark.attack(304)
+@pytest.mark.parametrize("user", [os.geteuid() + 1, None])
+def test_another_user_of_the_machine_learns_no_name(
+    rig: Any, speak: Any, pair: Any, monkeypatch: pytest.MonkeyPatch, user: int | None
+) -> None:
+    """None: the kernel does not say whose the connection is."""
+    monkeypatch.setattr("netsandbox_portmap.visit.peer_user", lambda sock: user)
+    answer = ask(rig, speak, pair[0].port, b"GET / HTTP/1.1\r\nHost: green.localhost\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 404 ")
+    assert b"green" in answer
+    assert b"red" not in answer
+    assert b"blue" not in answer
+
+
 def test_a_session_that_takes_no_connection_is_503(rig: Any, speak: Any, pair: Any) -> None:
     path = f"{folder()}/stuck"
     with socket.socket(socket.AF_UNIX) as stuck, socket.socket(socket.AF_UNIX) as filler:
@@ -104,6 +118,30 @@ def test_another_program_has_the_port(rig: Any, speak: Any, open_gateway: Any, a
     assert open_gateway("blue", taken.port).port is None  # its window has no port for names
     both = rig.server(port=speak.free_range(1))
     assert open_gateway("green", taken.port, fallback=both.port).port is None
+
+
+def test_sessions_share_the_users_second_port_while_another_user_has_the_first(
+    rig: Any, speak: Any, open_gateway: Any
+) -> None:
+    """The URL of a session is the same whatever its window, and whichever session is there first."""
+    taken, second = rig.server(), speak.free_range(1)
+    sessions = [open_gateway(name, taken.port, fallback=speak.free_range(1), second=second) for name in ("red", "blue")]
+    assert [session.port for session in sessions] == [second, second]
+    for session in sessions:
+        serving(rig, session, session.plan.name)
+    for name in ("red", "blue"):
+        assert page(rig, speak, second, name).endswith(name.encode())
+    rig.run(sessions[0].close)
+    assert page(rig, speak, second, "blue").endswith(b"blue")
+
+
+def test_the_second_port_is_not_used_while_the_first_is_free_and_may_be_taken_too(
+    rig: Any, speak: Any, open_gateway: Any
+) -> None:
+    free, second, fallback = speak.free_range(1), speak.free_range(1), speak.free_range(1)
+    assert open_gateway("red", free, second=second).port == free
+    taken, also = rig.server(), rig.server()
+    assert open_gateway("blue", taken.port, fallback=fallback, second=also.port).port == fallback
 
 
 def test_a_session_at_its_own_port_hands_over_too(rig: Any, speak: Any, open_gateway: Any) -> None:

@@ -290,7 +290,8 @@ def test_a_terminal_is_told_where_names_are_and_each_server(
     scene = announcing(serve, monkeypatch)
     port = scene.hear(server)
     url = f"http://{scene.reservation.name}.localhost:{scene.reservation.settings.gateway_port}/"
-    text = f"netsandbox: {url} is port {port} of this session\n"
+    (shown,) = scene.service._publisher.published()
+    text = f"netsandbox: {url} is port {port} of this session, as is http://127.0.0.1:{shown.host_port}/\n"
     assert scene.told() == "", "it would be lost where the server clears the screen"
     assert wait_for_line(scene) == text
     scene.service._publisher.learn_tls(port, speaks=True)

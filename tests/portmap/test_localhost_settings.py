@@ -295,3 +295,9 @@ def test_a_gateway_port_is_one_that_a_user_may_bind(port: object) -> None:
     with pytest.raises(UsageError, match="gateway_port"):
         check(LocalhostSettings(gateway_port=port))  # type: ignore[arg-type]
     assert check(LocalhostSettings(gateway_port=1024)).gateway_port == 1024
+
+
+def test_each_user_has_one_second_port_and_none_for_a_port_that_was_chosen() -> None:
+    ports = {localhost_settings.second_port(localhost_settings.GATEWAY_PORT, user) for user in range(5000)}
+    assert ports == set(localhost_settings.SECOND_PORTS)
+    assert localhost_settings.second_port(8080, 1000) is None

@@ -75,10 +75,13 @@ def test_a_terminal_that_is_gone_is_no_error() -> None:
 def test_the_first_servers_are_announced_and_not_each_of_a_test_suite(pipe: Pipe) -> None:
     notices = Notices(pipe.writing)
     for port in range(3000, 3100):
-        notices.served(f"http://{port}.shop.localhost:7878/", port)
+        notices.served(f"http://{port}.shop.localhost:7878/", port, "http://127.0.0.1:20000/")
     lines = pipe.lines()
     assert len(lines) == MAX_ANNOUNCED
-    assert lines[0] == "netsandbox: http://3000.shop.localhost:7878/ is port 3000 of this session"
+    assert (
+        lines[0]
+        == "netsandbox: http://3000.shop.localhost:7878/ is port 3000 of this session, as is http://127.0.0.1:20000/"
+    )
 
 
 def test_a_gateway_port_that_is_taken_is_named_with_where_names_are_instead(pipe: Pipe) -> None:

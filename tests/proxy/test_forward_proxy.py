@@ -317,6 +317,23 @@ def test_a_reused_connection_is_recorded_again_before_it_is_used(rig: Any, speak
     assert b"/2" not in canary.everything()
 
 
+@pytest.mark.parametrize("later", [["127.0.0.1"], ["127.0.0.2"]])
+def test_a_connection_is_used_again_only_if_its_address_is_still_granted(
+    rig: Any, speak: Any, later: list[str]
+) -> None:
+    """INV-4: the name may have moved since, or its address may be one of our own now."""
+    canary = rig.canary(speak.answer_http)
+    client = rig.client(rig.mixed())
+    client.sendall(get("allowed.test", "/1"))
+    read_response(speak, client)
+    rig.gate.routes["allowed.test"] = later
+    client.sendall(get("allowed.test", "/2"))
+    read_response(speak, client)
+    is_same = later == ["127.0.0.1"]
+    assert rig.gate.named("dialling")[1][2] == later[0]
+    assert (b"/2" in canary.heard, canary.accepts) == (is_same, 1)
+
+
 @pytest.mark.attack(202)
 def test_a_client_that_reads_nothing_holds_back_the_origin(rig: Any, speak: Any) -> None:
     sent = [0]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import socket
 import ssl
+import sys
+import termios
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +33,7 @@ class ScriptedEngine:
         self.dials: list[tuple[int, int, bool]] = []
         self.forgotten: list[int] = []
         self.sockets: list[socket.socket] = []
+        self.given: list[socket.socket] = []  # by later dials
         self.is_gone = False
         self.metered = False
 
@@ -43,12 +49,14 @@ class ScriptedEngine:
 
     def dialled(self, identity: int, n: int, descriptor: int | None) -> None:
         self.dials.append((identity, n, descriptor is not None))
+        if descriptor is not None:
+            self.given.append(socket.socket(fileno=os.dup(descriptor)))
 
     def forget(self, identity: int) -> None:
         self.forgotten.append(identity)
 
     def close(self) -> None:
-        for sock in self.sockets:
+        for sock in (*self.sockets, *self.given):
             sock.close()
 
 
@@ -152,18 +160,18 @@ def test_without_an_engine_tls_is_refused(rig: Any, engine: ScriptedEngine) -> N
 
 def test_a_client_on_a_unix_socket_is_refused() -> None:
     """An engine that is taken over could give the server's socket to it."""
-    near, far = socket.socketpair()
+    (near, far), tcp = socket.socketpair(), socket.socket()
     calls: list[str] = []
-    still = SimpleNamespace(sock=far, fd=far.fileno(), want=lambda events: None)
+    still, server = (SimpleNamespace(sock=each, fd=each.fileno(), want=lambda events: None) for each in (far, tcp))
     gate = SimpleNamespace(refuse=lambda grant, reason, *more: calls.append(reason))
     flow: Any = SimpleNamespace(client=still, door=SimpleNamespace(gate=gate), fail=calls.append)
     engine: Any = ScriptedEngine()
-    active: Any = SimpleNamespace(grant=SimpleNamespace(host="allowed.test", port=443))
-    InspectStage(flow, active, still, engine).begin(b"")  # type: ignore[arg-type]
+    active: Any = SimpleNamespace(grant=SimpleNamespace(host="allowed.test", port=443, parent=None))
+    InspectStage(flow, active, server, engine).begin(b"")  # type: ignore[arg-type]
     assert calls == ["inspection", "refused"]
     assert engine.opened == []
-    near.close()
-    far.close()
+    for sock in (near, far, tcp):
+        sock.close()
 
 
 def test_what_is_neither_tls_nor_http_is_refused(rig: Any, engine: ScriptedEngine) -> None:
@@ -177,6 +185,30 @@ def test_what_is_neither_tls_nor_http_is_refused(rig: Any, engine: ScriptedEngin
     rig.settle()
     assert canary.heard == b""
     assert [call[2] for call in rig.gate.named("refuse")] == ["not-http"]
+
+
+@pytest.mark.parametrize("first", [b"", b"220 hello\r\n"], ids=["silent", "speaks first"])
+def test_a_server_that_speaks_first_does_not_turn_inspection_off(
+    rig: Any, engine: ScriptedEngine, speak: Any, first: bytes
+) -> None:
+    """A request in the clear behind its greeting would be relayed without a decision."""
+
+    def greet(canary: Any, peer: socket.socket) -> None:
+        peer.sendall(first)
+        speak.answer_http(canary, peer)
+
+    canary = rig.canary(greet)
+    authority = f"allowed.test:{canary.port}"
+    client = rig.tunnel(rig.mixed(), authority)
+    if first:
+        assert client.recv(64) == first
+    with contextlib.suppress(OSError):
+        client.sendall(f"GET /no HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
+        speak.read_all(client)
+    rig.settle()
+    assert canary.everything() == b""
+    assert [call[2] for call in rig.gate.named("refuse")] == (["not-http"] if first else [])
+    assert len(rig.gate.named("judge")) == (0 if first else 1)
 
 
 def test_another_dial_is_recorded_first(rig: Any, engine: ScriptedEngine) -> None:
@@ -234,8 +266,79 @@ def test_plain_http_is_judged_without_an_engine(rig: Any, engine: ScriptedEngine
     assert [call[2:] for call in rig.gate.named("judge")] == [
         (HttpRequest("http", "GET", "/ok"),),
         (HttpRequest("http", "GET", "/ok"),),
-        (HttpRequest("http", "GET", "/no", replaces_method=True),),
+        (HttpRequest("http", "GET", "/no", is_unclear=True),),
     ]
+
+
+@pytest.mark.attack(302)
+def test_a_plain_get_with_a_body_is_judged_as_unclear(rig: Any, engine: ScriptedEngine, speak: Any) -> None:
+    canary = rig.canary(speak.answer_http)
+    authority = f"allowed.test:{canary.port}"
+    client = rig.tunnel(rig.mixed(), authority)
+    client.sendall(f"GET /no HTTP/1.1\r\nHost: {authority}\r\nContent-Length: 5\r\n\r\nhello".encode())
+    assert speak.read_all(client).startswith(b"HTTP/1.1 403 ")
+    rig.settle()
+    assert [call[2] for call in rig.gate.named("judge")] == [HttpRequest("http", "GET", "/no", is_unclear=True)]
+
+
+@pytest.mark.attack(300)
+@pytest.mark.parametrize("end", ["ended", "lost", "cut"])
+def test_an_engine_that_keeps_its_sockets_passes_nothing_after_the_end(
+    rig: Any, engine: ScriptedEngine, end: str
+) -> None:
+    """INV-1: an engine that was taken over says that a connection has ended, or is given up, and goes on."""
+    canary = rig.canary()
+    client, stage = begun(rig, engine)
+    near, far = engine.sockets
+    far.sendall(b"before")
+    wait_for(lambda: canary.heard == b"before")
+    ends = {"ended": lambda: stage.ended(6, 0, "http"), "lost": stage.lost, "cut": lambda: stage.ended(6, 0, "reset")}
+    rig.run(ends[end])
+    for sock in (near, far):
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            sock.sendall(b"after")
+    if end == "ended":
+        assert client.recv(8) == b""  # an end in order is no reset
+    else:
+        with pytest.raises(ConnectionResetError):
+            client.recv(8)
+    rig.settle()
+    assert canary.heard == b"before"
+
+
+@pytest.mark.attack(300)
+def test_a_server_that_has_ended_gets_nothing_more_and_what_it_got_stays_counted(
+    rig: Any, engine: ScriptedEngine
+) -> None:
+    """It sends its end and reads on: the next dial takes it for closed."""
+    ended = threading.Event()
+
+    def half_close(canary: Any, peer: socket.socket) -> None:
+        canary.hear(peer)
+        if not ended.is_set():
+            ended.set()
+            peer.shutdown(socket.SHUT_WR)
+        while canary.hear(peer):
+            pass
+
+    canary = rig.canary(half_close)
+    _, stage, _ = budgeted(rig, engine, "1MB")
+    rig.run(lambda: stage.spend((6, 0), (0, 0)))
+    server = engine.sockets[1]
+    server.sendall(b"before")
+    assert ended.wait(10)
+    server.setblocking(True)
+    assert server.recv(1) == b""
+    server.setblocking(False)
+    rig.run(lambda: stage.dial(5))
+    wait_for(lambda: bool(engine.dials))
+    with pytest.raises((BrokenPipeError, ConnectionResetError)):
+        server.sendall(b"after")
+    assert canary.heard == b"before"
+    assert not rig.run(stage.is_overdrawn)
+    engine.given[0].sendall(b"more than was asked for")
+    wait_for(lambda: rig.run(stage.is_overdrawn))
+    rig.run(stage.lost)
 
 
 def budgeted(rig: Any, engine: ScriptedEngine, text: str) -> tuple[socket.socket, Any, Any]:
@@ -282,7 +385,31 @@ def test_an_engine_that_passes_more_than_it_asked_for_is_noticed(rig: Any, engin
     assert not rig.run(stage.is_overdrawn)
     server.sendall(b"x" * 3000)
     wait_for(lambda: rig.run(stage.is_overdrawn))
-    engine.close()
+    rig.run(stage.lost)
+
+
+@pytest.mark.attack(300)
+def test_an_engine_that_takes_more_than_it_asked_for_is_noticed(rig: Any, engine: ScriptedEngine) -> None:
+    """Bytes that wait in the kernel are not taken yet, urgent ones neither."""
+
+    def send(canary: Any, peer: socket.socket) -> None:
+        canary.hear(peer)
+        peer.sendall(b"x" * 4000)
+        peer.send(b"!", socket.MSG_OOB)
+        peer.sendall(b"x" * 4000)
+        canary.hear(peer)
+
+    rig.canary(send)
+    _, stage, _ = budgeted(rig, engine, "1MB")
+    rig.run(lambda: stage.spend((5, 5000), (0, 0)))
+    server = engine.sockets[1]
+    server.sendall(b"hello")
+    wait_for(lambda: fcntl.ioctl(server, termios.FIONREAD, bytes(4)) == (8001).to_bytes(4, sys.byteorder))
+    assert not rig.run(stage.is_overdrawn)
+    assert [len(server.recv(count)) for count in (4000, 1000)] == [4000, 1000]  # a read stops before an urgent byte
+    assert not rig.run(stage.is_overdrawn)
+    server.recv(3001)
+    assert rig.run(stage.is_overdrawn)
     rig.run(stage.lost)
 
 

@@ -19,6 +19,8 @@ def text(path, flags=os.O_RDONLY, data=None, **more):
         return errno.errorcode[error.errno]
     try:
         return os.write(fd, data) if data is not None else os.read(fd, 99).decode()
+    except IsADirectoryError:
+        return "EISDIR"
     finally:
         os.close(fd)
 def refused(act, *words):

@@ -8,13 +8,13 @@ import os
 import select
 import shutil
 import subprocess
-import tempfile
 import time
 from typing import Any
 
 import pytest
 
 from tests.rig.patience import WaitedInVain
+from tests.rig.workshop import make_folder
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SWITCHES = (
@@ -43,7 +43,7 @@ class Browser:
     """Tabs of one profile: they share cookies as a person's tabs do."""
 
     def __init__(self, program: str) -> None:
-        self._profile = tempfile.mkdtemp(prefix="nsb-browser-", dir="/tmp")
+        self._profile = str(make_folder())
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         self._number = 0

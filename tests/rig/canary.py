@@ -164,9 +164,6 @@ class StreamCanary(_Server):
             visit.server_name = name
 
         self._context.sni_callback = remember
-        # A reset before the first byte would make wrap_socket raise with a socket in its hands that nobody closes.
-        if not sock.recv(1, socket.MSG_PEEK):
-            raise ConnectionError("left before the handshake")
         return self._context.wrap_socket(sock, server_side=True)
 
 

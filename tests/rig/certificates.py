@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import shutil
 import ssl
 import subprocess
@@ -10,6 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+
+class _LeftOpen(ssl.SSLSocket):
+    """`wrap_socket` of older Pythons leaves a socket open that its peer resets just then, where nobody can close it."""
+
+    def __del__(self) -> None:
+        descriptor = self.detach()
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+ssl.SSLContext.sslsocket_class = _LeftOpen  # of every test: which one meets that moment is chance
 
 
 @dataclass(frozen=True)

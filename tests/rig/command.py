@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -238,7 +239,7 @@ class CommandLine:
     def __init__(self, identity: Identity, request: pytest.FixtureRequest, backend: str | None = None) -> None:
         self.identity = identity
         self._request = request
-        self.closed_files = request.node.get_closest_marker("closed_files") is not None
+        self._open_files = request.node.get_closest_marker("open_files") is not None
         self.backend = backend or os.environ.get("NETSANDBOX_TEST_BACKEND")
         self._homes: dict[str, Home] = {}
         self._spawned: list[Spawned] = []
@@ -294,7 +295,8 @@ class CommandLine:
         start = home.identity.command
         if any(name.startswith("PYTHON") for name in env or ()):  # the launcher ignores them, a module does not
             start = [home.identity.python, "-m", "netsandbox"]
-        words = with_gateway_port(self._with_backend(self._with_files(list(map(str, arguments)))), home)
+        words = self._with_files(list(map(str, arguments)), env or {})
+        words = with_gateway_port(self._with_backend(words), home)
         command = [*home.identity.prefix, *start, *words]
         master, slave = pty.openpty() if terminal else (None, None)
         if slave is not None:
@@ -316,16 +318,19 @@ class CommandLine:
         self._spawned.append(spawned)
         return spawned
 
-    def _with_files(self, arguments: list[str]) -> list[str]:
-        """Tests of the network and of localhost keep their scripts anywhere on the disk, so files stay open for them;
-        `closed_files` is for tests of the default. A test that names a mode, or what may be written, has its own."""
-        if arguments[:1] not in (["run"], ["learn"]) or self.closed_files:
-            return arguments
+    def _with_files(self, arguments: list[str], environment: Environment) -> list[str]:
+        """As users have them by default, unless the mark `open_files` says otherwise, and the test itself nothing.
+        What a command or a variable names of the rig's own files (a certificate, a script) is shown to the session."""
         options = arguments[: arguments.index("--")] if "--" in arguments else arguments
         names = {word.partition("=")[0] for word in options}
-        if "--files" in names:
+        if arguments[:1] not in (["run"], ["learn"]) or "--files" in names:
             return arguments
-        return [arguments[0], "--files", "readable" if "--allow-write" in names else "open", *arguments[1:]]
+        if self._open_files:
+            return [arguments[0], "--files", "readable" if "--allow-write" in names else "open", *arguments[1:]]
+        named = f"{re.escape(str(self._request.getfixturevalue('workshop')))}/[\\w.-]+"
+        words = (*arguments[len(options) + 2 :], *(value or "" for value in environment.values()))
+        shown = sorted({path for word in words for path in re.findall(named, word)})
+        return [arguments[0], *(f"--allow-read={path}" for path in shown), *arguments[1:]]
 
     def _with_backend(self, arguments: list[str]) -> list[str]:
         options = arguments[: arguments.index("--")] if "--" in arguments else arguments
@@ -369,7 +374,7 @@ def netsandbox(
     identity: Identity, request: pytest.FixtureRequest, session_backend: str | None
 ) -> Iterator[CommandLine]:
     """The command line, run as this test's account."""
-    if session_backend == "broker" and identity.uid == 0 and request.node.get_closest_marker("closed_files") is None:
+    if session_backend == "broker" and identity.uid == 0 and request.node.get_closest_marker("broker_as_root") is None:
         # With the host's own mounts, root's attacks would hit the machine.
         identity = request.getfixturevalue("ordinary_user")
     line = CommandLine(identity, request, session_backend)

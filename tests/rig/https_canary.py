@@ -39,7 +39,6 @@ class HttpsCanary(ThreadingHTTPServer):
             _Handler(request, client_address, self)
             return
         with contextlib.suppress(OSError):
-            request.getpeername()  # of a client that is gone, `wrap_socket` would leave a socket open
             wrapped = self._context.wrap_socket(request, server_side=True, do_handshake_on_connect=False)
             with wrapped as secured:  # a handshake that fails leaves nothing open
                 secured.do_handshake()

@@ -160,7 +160,7 @@ class Attack:
 def program(netsandbox: CommandLine, script: str, arguments: Mapping[str, Any] | None = None) -> list[str]:
     """The command that runs SCRIPT with ARGUMENTS as its global names (bytes travel as text in Latin-1)."""
     values = json.dumps(arguments or {})
-    file = netsandbox.home().path / "attack.py"
+    file = netsandbox.home().work / "attack.py"
     file.write_text(f"{PRELUDE}globals().update(json.loads({values!r}))\n{script}{ENDING}")
     file.chmod(0o644)
     return [netsandbox.python, "-IS", str(file)]

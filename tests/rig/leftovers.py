@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from netsandbox.runtime.private_file import replace
 from tests.rig import processes
 
 if TYPE_CHECKING:
@@ -23,21 +22,11 @@ if TYPE_CHECKING:
 KEPT = ("audit.jsonl", "names", "ports", "first-session")
 # The one disk cache of configuration (config/cache.py), and the private home of each project with the empty file that
 # is mounted over hidden ones and the list of a large project (private_folders.py).
-REMEMBERED = ("cache", "homes/nothing", "homes/*/home", "homes/*/repositories*")
+REMEMBERED = ("cache", "homes/nothing", "homes/*/home", "homes/*/repositories*", "homes/*/links")
 LISTEN, UDP_BOUND = "0A", "07"
 PAUSE = 0.02
+SOON = 10.0  # seconds; on a machine with nothing else to do it is less than one
 Left = TypeVar("Left")
-
-
-def pytest_sessionfinish() -> None:
-    """A test that starts netsandbox with its own state home but the user's HOME leaves a line in the user's list of
-    homes, and each line costs every later session a mount."""
-    listed = Path("~/.local/share/netsandbox/homes").expanduser()
-    if listed.exists():
-        lines = listed.read_bytes().split(b"\0")
-        kept = [line for line in lines if b"/pytest-of-" not in line]
-        if kept != lines:
-            replace(str(listed), b"\0".join(kept))
 
 
 @dataclass(frozen=True)
@@ -77,7 +66,7 @@ class Watch:
         inside = [p for p in processes.running() if self.namespaces & processes.namespaces(p.pid)]
         return alive + [f"{p.pid} {p.command} in the session's namespaces" for p in inside if p not in self.family]
 
-    def assert_gone(self, within: float = 1.0) -> None:
+    def assert_gone(self, within: float = SOON) -> None:
         left = what_stays(self.remains, within)
         assert not left, f"still there after {within} s: {left}"
 
@@ -90,13 +79,13 @@ class Leftovers:
 
     def __call__(self) -> Snapshot:
         homes = [self._line.home()]
-        mounts = frozenset(line.split(" ", 5)[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+        mounts = frozenset(place for home in homes for place in _mounts(str(home.path)))
         files = frozenset(str(file) for home in homes for file in _files(home))
         marked = {process for home in homes for process in processes.marked(home.mark)}
         names = frozenset(f"{p.pid} {p.command}" for p in marked)
         return Snapshot(names, mounts, files | _shared_memory(), _ports(marked))
 
-    def assert_none(self, before: Snapshot, within: float = 1.0) -> None:
+    def assert_none(self, before: Snapshot, within: float = SOON) -> None:
         left = what_stays(lambda: self() - before, within)
         assert not left, f"left behind after {within} s: {left}"
 
@@ -104,7 +93,7 @@ class Leftovers:
         return Watch(spawned.family())
 
 
-def what_stays(look: Callable[[], Left], within: float) -> Left:
+def what_stays(look: Callable[[], Left], within: float = SOON) -> Left:
     """What is still there after so many seconds."""
     deadline = time.monotonic() + within
     while (left := look()) and time.monotonic() < deadline:
@@ -121,6 +110,12 @@ def unkept(state: Path) -> list[Path]:
     remembered = {found for name in REMEMBERED for found in (state / "netsandbox").glob(name)}
     remembered -= {found for found in remembered if found.name == "nothing" and found.stat().st_size}
     return [f for f in _all_in(state) if not f.name.startswith(KEPT) and not remembered & {f, *f.parents}]
+
+
+def _mounts(home: str) -> list[str]:
+    """Those of something in *home*, or there; other programs of this machine mount too."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [line.split(" ", 5)[4] for line in lines if home in line]
 
 
 def _all_in(folder: Path) -> list[Path]:

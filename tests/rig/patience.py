@@ -1,17 +1,18 @@
 """Waits that ran out, and the second attempt at a test that one of them ended.
 
 A machine that runs other work can be slower than any patience. So a test that failed because it waited in vain is run
-once more with new fixtures, and the end of the run names it. A test that hangs counts as one that waited. A wrong
-result is a failure at once, whatever the second attempt would say: a server that was reached once in a hundred runs is
-a hole.
+once more with new fixtures, and the end of the run names it: that is a bug to find. A test that hangs counts as one
+that waited; one that computes without end does not, since no other work makes it compute more. A wrong result is a
+failure at once, whatever the second attempt would say: a server that was reached once in a hundred runs is a hole.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -25,22 +26,33 @@ class WaitedInVain(AssertionError):
 WAITS = (WaitedInVain, TimeoutError, subprocess.TimeoutExpired)
 REPEATED = "repeated"  # an outcome that pytest does not count as a failure
 HANGS = float(os.environ.get("NETSANDBOX_TEST_HANGS", "400"))  # seconds; 0: no limit
+COMPUTES = float(os.environ.get("NETSANDBOX_TEST_COMPUTES", HANGS * 0.15))  # seconds of the test's own processor time
 Reports = Generator[None, Any, Any]
 
 
-def _end_of_patience(number: int, frame: object) -> None:
-    raise WaitedInVain(f"the test was not over after {HANGS:.0f} s")
+@contextlib.contextmanager
+def _limit(timer: int, number: signal.Signals, seconds: float, error: BaseException) -> Iterator[None]:
+    def end(number: int, frame: object) -> None:
+        raise error
+
+    before = signal.signal(number, end)
+    signal.setitimer(timer, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(timer, 0)
+        signal.signal(number, before)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Reports:
-    before = signal.signal(signal.SIGALRM, _end_of_patience)
-    signal.setitimer(signal.ITIMER_REAL, HANGS)
-    try:
+    hangs = WaitedInVain(f"the test was not over after {HANGS:g} s")
+    turns = AssertionError(f"the test computed for {COMPUTES:g} s and was not over")
+    with (
+        _limit(signal.ITIMER_REAL, signal.SIGALRM, HANGS, hangs),
+        _limit(signal.ITIMER_PROF, signal.SIGPROF, COMPUTES, turns),
+    ):
         return (yield)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -19,6 +19,6 @@ def view(**fields: Any) -> plan.View:
     return plan.View(uid=os.geteuid(), gid=os.getegid(), **{**nothing, **fields})
 
 
-def planned(seen: plan.View | None = None, extra: tuple[plan.Door, ...] = ()) -> bytes:
-    """A plan that can be carried out."""
-    return plan.build(seen or view(), seccomp.build(syscall_table(os.uname().machine)), extra)
+def planned(seen: plan.View | None = None, extra: tuple[plan.Door, ...] = (), more: bytes = b"") -> bytes:
+    """A plan that can be carried out, with *more* steps before its last."""
+    return plan.build(seen or view(), seccomp.build(syscall_table(os.uname().machine)), extra, more)

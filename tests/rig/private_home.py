@@ -13,4 +13,5 @@ def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     """Also for processes that the test starts, unlike what `tests/conftest.py` changes in this one."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)  # that of the run, where no test may write
     return home

@@ -26,11 +26,9 @@ class RawTlsServer(ThreadedServer):
         super().__init__(self._speak)
 
     def _speak(self, plain: socket.socket) -> None:
-        with contextlib.suppress(ValueError):
-            plain.getpeername()
-            with self._context.wrap_socket(plain, server_side=True) as sock:
-                self.heads.append(sock.recv(65536))
-                self._behave(sock)
+        with contextlib.suppress(ValueError), self._context.wrap_socket(plain, server_side=True) as sock:
+            self.heads.append(sock.recv(65536))
+            self._behave(sock)
 
 
 @contextlib.contextmanager

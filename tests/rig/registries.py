@@ -30,7 +30,7 @@ def pages(found: Mapping[str, tuple[str, bytes]]) -> Handler:
 def npm(url: str) -> Handler:
     """*url* is the registry's own, without a slash at its end."""
     manifest = {"name": PACKAGE, "version": VERSION}
-    data = _packed({"package/package.json": json.dumps(manifest).encode()})
+    data = packed({"package/package.json": json.dumps(manifest).encode()})
     integrity = f"sha512-{base64.b64encode(hashlib.sha512(data).digest()).decode()}"
     version = {**manifest, "dist": {"tarball": f"{url}/{PACKAGE}.tgz", "integrity": integrity}}
     document = {"name": PACKAGE, "dist-tags": {"latest": VERSION}, "versions": {VERSION: version}}
@@ -47,6 +47,7 @@ def python_index() -> Handler:
     info = f"{PACKAGE}-{VERSION}.dist-info"
     wheel = io.BytesIO()
     with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(f"{PACKAGE}.py", "ORIGIN = 'registry'\n")
         archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: {VERSION}\n")
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
@@ -69,7 +70,7 @@ def crate_index(url: str) -> tuple[dict[str, bytes], bytes]:
     """The files of an index of crates, which a git repository can hold too, and the crate."""
     manifest = f'[package]\nname = "{PACKAGE}"\nversion = "{VERSION}"\nedition = "2021"\n'.encode()
     root = f"{PACKAGE}-{VERSION}"
-    data = _packed({f"{root}/Cargo.toml": manifest, f"{root}/src/lib.rs": b""})
+    data = packed({f"{root}/Cargo.toml": manifest, f"{root}/src/lib.rs": b""})
     line = {
         **{"name": PACKAGE, "vers": VERSION, "deps": [], "features": {}, "yanked": False},
         "cksum": hashlib.sha256(data).hexdigest(),
@@ -96,7 +97,7 @@ def go_proxy() -> Handler:
     )
 
 
-def _packed(files: Mapping[str, bytes]) -> bytes:
+def packed(files: Mapping[str, bytes]) -> bytes:
     """The same bytes whenever it is made: an index has their digest."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:

@@ -140,7 +140,7 @@ Puppets = Callable[..., Inside]
 
 def start_puppet(line: CommandLine, *options: str) -> Inside:
     """A session with OPTIONS whose servers are opened and closed by `tell` (`puppet.py`)."""
-    script = line.home().path / "puppet.py"
+    script = line.home().work / "puppet.py"
     shutil.copy(ROOT / "tests/rig/puppet.py", script)
     script.chmod(0o644)
     session = Inside(line, options, script)

@@ -52,6 +52,14 @@ def linked(source: Path, target: Path, without: Sequence[str] = ()) -> Path:
     return target
 
 
+def _toolchain(rustup: Path) -> Path:
+    """That of the account that runs the tests; in a new home it has none."""
+    asked = subprocess.run([rustup, "which", "cargo"], capture_output=True, text=True, check=False)
+    if asked.returncode != 0:
+        pytest.skip(f"rustup has no toolchain for this account: {asked.stderr.partition(chr(10))[0]}")
+    return Path(asked.stdout.strip()).parents[1]
+
+
 class Tools:
     """Folders of tools that any account can read."""
 
@@ -104,10 +112,10 @@ class Tools:
         """Variables with which the account runs Cargo."""
         cargo = Path(need("cargo", "cargo"))
         home = {"RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))}
-        if not identity.is_caller and (cargo.parent / "rustup").exists():  # that of root, in its home
-            asked = subprocess.run([cargo.parent / "rustup", "which", "cargo"], capture_output=True, check=True)
-            chain = self.readable(Path(os.fsdecode(asked.stdout.strip())).parents[1], identity, ("share",))
-            return {"PATH": f"{chain}/bin:{identity.path}"}
+        if (cargo.parent / "rustup").exists():
+            chain = _toolchain(cargo.parent / "rustup")
+            if not identity.is_caller:  # that of root, in its home
+                return {"PATH": f"{self.readable(chain, identity, ('share',))}/bin:{identity.path}"}
         return {**home, "PATH": f"{cargo.parent}:{identity.path}"}
 
     def readable(self, folder: Path, identity: Identity, without: Sequence[str] = ()) -> Path:

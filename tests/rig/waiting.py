@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from netsandbox.runtime.loop import Loop
+from tests.rig.patience import WaitedInVain
 
 PATIENCE = 20.0
 
@@ -13,7 +14,8 @@ PATIENCE = 20.0
 def wait_for(condition: Callable[[], object], patience: float = PATIENCE) -> None:
     deadline = time.monotonic() + patience
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        if time.monotonic() > deadline:
+            raise WaitedInVain(f"not within {patience} s")
         time.sleep(0.002)
 
 
@@ -29,4 +31,5 @@ def turn_until(loop: Loop, condition: Callable[[], object]) -> None:
 
     loop.call_later(0, look)
     loop.run()
-    assert condition(), "waited in vain"
+    if not condition():
+        raise WaitedInVain(f"not within {PATIENCE} s")

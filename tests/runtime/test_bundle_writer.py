@@ -136,6 +136,7 @@ def test_a_module_of_our_name_from_elsewhere_is_not_kept(
     assert [name for name, entry in entries.items() if entry] == ["netsandbox.runtime.private_file"]
 
 
+@pytest.mark.open_files
 @pytest.mark.usefixtures("user_namespaces")
 def test_a_launch_writes_it_the_next_one_uses_it_and_no_session_changes_it(netsandbox: Any, short_tmp: Path) -> None:
     site = short_tmp / "site"

@@ -17,6 +17,7 @@ from netsandbox.runtime.control_socket import (
     address,
     connect,
     is_trusted,
+    listen_private,
     open_folder,
     peer_pid,
     peer_uid,
@@ -92,6 +93,20 @@ def test_a_link_in_the_folders_place_is_not_followed(folder: Path, short_tmp: Pa
     link.symlink_to(folder)
     with listen(folder), pytest.raises(NotADirectoryError):
         connect(str(link))
+
+
+@pytest.mark.attack(182)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of somebody else")
+def test_nobody_listens_in_the_folder_of_another_user(short_tmp: Path) -> None:
+    """Who owns the folder can put another socket in the place of ours."""
+    folder = short_tmp / "theirs"
+    folder.mkdir(0o700)
+    listen_private(str(folder), CONTROL_NAME, 1).close()
+    (folder / CONTROL_NAME).unlink()
+    os.chown(folder, STRANGER, STRANGER)
+    with pytest.raises(PermissionError, match="another user"):
+        listen_private(str(folder), CONTROL_NAME, 1)
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.attack(182)

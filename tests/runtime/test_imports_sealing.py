@@ -189,6 +189,7 @@ time.sleep(0.3)
 """
 
 
+@pytest.mark.open_files
 @pytest.mark.usefixtures("user_namespaces")
 @pytest.mark.parametrize("starts", [1, 2], ids=["without-a-bundle", "from-a-bundle"])
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])

@@ -44,3 +44,15 @@ def test_a_terminal_that_nobody_reads_is_not_waited_for() -> None:
     assert any(not inherited.write_notice(slave, "x" * 400) for _ in range(10_000))
     os.close(master)
     os.close(slave)
+
+
+@pytest.mark.attack(272)
+def test_what_is_not_printable_is_escaped() -> None:
+    """A session chose such names: one set the terminal's title, one ended netsandbox by an error of encoding."""
+    reading, writing = os.pipe()
+    try:
+        assert inherited.write_notice(writing, "a\x1b]0;x\x07\nnetsandbox: b\udcff é")
+        assert os.read(reading, 100) == "netsandbox: a\\x1b]0;x\\x07\\nnetsandbox: b\\udcff é\n".encode()
+    finally:
+        os.close(reading)
+        os.close(writing)

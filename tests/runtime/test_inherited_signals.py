@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import resource
+import signal
 import subprocess
 import sys
+
+import pytest
+
+from netsandbox.runtime.inherited import exit_with
 
 # In a process of one thread: the kernel gives a signal to any thread that does not hold it.
 PLAY = """
@@ -76,3 +83,27 @@ thread = threading.Thread(target=run); thread.start(); thread.join()
 print(masks, sent)
 """
     assert played(text) == "[set()] []"
+
+
+@pytest.mark.attack(252)
+@pytest.mark.parametrize("hard", [resource.RLIM_INFINITY, 0])
+def test_dying_of_the_commands_signal_leaves_no_core_for_any_program(hard: int) -> None:
+    """A limit of 0 would not hold for a program that core_pattern names. Who cannot set 1 is not dumpable."""
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        if hard == 0:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if os.geteuid() == 0:
+            os.setresuid(65534, 65534, 65534)  # root may raise its limits
+        prctl = ctypes.CDLL(None).prctl
+        prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE
+
+        def last_look(_pid: int, _number: int) -> None:
+            os.write(writer, f"{resource.getrlimit(resource.RLIMIT_CORE)[0]} {prctl(3, 0, 0, 0, 0)}".encode())
+
+        os.kill = last_look
+        exit_with(-signal.SIGABRT)
+    os.close(writer)
+    with open(reader, encoding="ascii") as pipe:
+        assert pipe.read() == ("0 0" if hard == 0 else "1 1")
+    assert os.waitpid(child, 0)[1] != 0

@@ -1,4 +1,4 @@
-"""The loop of a Mac: what kqueue says, in the words of epoll. tests/test_loop.py runs it."""
+"""The loop of a Mac: what kqueue says, in the words of epoll. tests/runtime/test_loop.py runs it."""
 
 from __future__ import annotations
 

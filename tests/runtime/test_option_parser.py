@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,8 +100,8 @@ def test_an_option_after_a_word_may_be_that_of_a_command_without_dashes(words: l
 
 
 def test_the_first_word_may_start_the_command_where_there_are_no_dashes() -> None:
-    def starts(word: str) -> bool:
-        return word == "npm"
+    def starts(arguments: Sequence[str]) -> bool:
+        return arguments[0] == "npm"
 
     parsed = parse(["-q", "npm", "-v", "--nope"], SOME, "x", starts)
     assert (parsed.flags, parsed.words, parsed.command) == ({"quiet"}, [], ["npm", "-v", "--nope"])

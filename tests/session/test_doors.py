@@ -25,7 +25,7 @@ from tests.rig.loop_thread import LoopThread
 from tests.rig.threaded_server import read_all, read_exactly
 from tests.rig.waiting import PATIENCE, wait_for
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the doors of a Mac are in tests/macos/test_doors.py")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the doors of a Mac have tests/backends/seatbelt")
 FAMILIES = pytest.mark.parametrize("six", ["", "6"])
 
 

@@ -145,8 +145,8 @@ def test_a_refusal_is_an_error_with_its_status(
 def test_a_session_that_does_not_answer_is_not_waited_for(
     session: Spawning, null: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exec_client, "PATIENCE", 0.01)
     command = started(session, null)
+    monkeypatch.setattr(exec_client, "PATIENCE", 0.01)  # not before: a busy machine may need longer to start it
     with pytest.raises(HostError, match="suspended with Ctrl-Z"):
         command.wait_started()
     command.socket.close()

@@ -118,6 +118,16 @@ class TestCheckedIsDialled:
         refusal = bench.admit(b"example.com")
         assert (refusal.reason, refusal.host) == ("deny-rule", "bad.wild.test")
 
+    @pytest.mark.attack(67)
+    @pytest.mark.parametrize(("port", "reason"), [(443, "deny-rule"), (80, "rule")])
+    def test_a_deny_rule_with_a_port_holds_for_an_alias_at_that_port(self, port: int, reason: str) -> None:
+        """INV-6."""
+        table = {"example.com": found("203.0.113.1", chain=("cdn.test", "bad.test"))}
+        bench = Bench(Policy(["example.com"], ["bad.test:443"]), table)
+        admitted = bench.admit(b"example.com", port)
+        assert admitted.allowed is (reason == "rule")
+        assert admitted.allowed or (admitted.reason, admitted.host) == (reason, "bad.test")
+
     def test_an_alias_that_is_no_name_is_a_refusal(self) -> None:
         table = {"example.com": found("203.0.113.1", chain=("bad name",))}
         assert Bench(POLICY, table).admit(b"example.com").reason == "internal"

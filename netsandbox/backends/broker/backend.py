@@ -86,7 +86,7 @@ class BrokerBackend(LinuxBackend):
         if settings.ca_bundle is not None:
             environment = {**environment, **self._trust_variables(files, environment)}
         self.helper = Helper(HELPER, command.words, environment, command.stdio)
-        self.helper.send_plan(self._plan(held, files))
+        self.helper.send_plan(self._plan(held, files, state))
         if settings.verbose or (settings.announce and os.isatty(self.context.stderr)):
             self._notice(files.notices)
         if settings.name is not None:
@@ -116,7 +116,7 @@ class BrokerBackend(LinuxBackend):
             variables[b"JAVA_TOOL_OPTIONS"] = java_options(given.get(b"JAVA_TOOL_OPTIONS", b""), store)
         return variables
 
-    def _plan(self, held: Reservation, files: SessionFiles) -> bytes:
+    def _plan(self, held: Reservation, files: SessionFiles, state: str) -> bytes:
         settings, window = self.context.settings, held.window
         assert window is not None
         rules = self._process_rules()
@@ -128,6 +128,7 @@ class BrokerBackend(LinuxBackend):
             filter.build_all(machine, abi, refused),
             handled=files.handled,
             permits=files.permits,
+            sockets=state,
             limits=rules.limit_steps if rules else b"",
             working=files.working,
         )
@@ -187,8 +188,10 @@ class BrokerBackend(LinuxBackend):
     def close(self) -> None:
         files, self.files = self.files, None
         if files is not None:
-            self._notice(files.finish())
-            files.close()
+            try:
+                self._notice(files.finish())
+            finally:
+                files.close()
         for descriptor in self._doors.values():
             os.close(descriptor)
         self._doors = {}

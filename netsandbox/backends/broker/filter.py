@@ -6,8 +6,7 @@ In addition to what `linux.seccomp` refuses, it traps each call by which a socke
 - `connect`, `bind`, `listen`, `getsockname`, `getpeername`;
 - `sendto` and `recvfrom` with an address, `sendmsg`, `sendmmsg`, `recvmsg`, `recvmmsg`, for the stand-ins of UDP. On
   all other sockets they continue, since none that the command has can be aimed by a message;
-- shared memory, semaphores and queues of System V, which would be the host's. Those of POSIX that have names are
-  refused;
+- shared memory of System V, which would be the host's. Semaphores and queues are refused, and so are queues of POSIX;
 - options at the levels of IP and UDP, and what kind of socket it is: a stand-in has neither.
 
 The command is among the host's processes, so calls that set the limits or the schedule of another process are trapped,
@@ -64,22 +63,23 @@ NUMBERS = {
     "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424),
 }
-# sysvipc(7); the broker makes these objects
-SYSTEM_V = {
-    "shmget": (29, 194),
-    "shmat": (30, 196),
-    "shmctl": (31, 195),
+# shmget(2); the broker makes these segments
+SHARED_MEMORY = {"shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195)}
+# Landlock knows none of them: semaphores and queues are the host's, and fanotify reports what happens to files that are
+# closed.
+ABSENT = {
     "semget": (64, 190),
     "semop": (65, 193),
     "semctl": (66, 191),
+    "semtimedop": (220, 192),
     "msgget": (68, 186),
     "msgsnd": (69, 189),
     "msgrcv": (70, 188),
     "msgctl": (71, 187),
-    "semtimedop": (220, 192),
+    "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
+    "fanotify_init": (300, 262),
 }
-# Landlock knows neither: named queues are the host's, and fanotify reports what happens to files that are closed.
-ABSENT = {"mq_open": (240, 180), "mq_unlink": (241, 181), "fanotify_init": (300, 262)}
 CUTTING = {"truncate": (76, 45), "openat2": (437, 437)}
 O_ACCMODE, O_TRUNC = 0o3, 0o1000
 TRAPPED = ("recvmsg", "recvmmsg", "getsockname", "getpeername")
@@ -118,7 +118,7 @@ def build(
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
     steps += [("equal", calls[name], "notify", None) for name in ("socket", "connect", "bind", "listen")]
     steps += [("equal", both[column], "nosys", None) for both in ABSENT.values()]
-    steps += [("equal", both[column], "notify", None) for both in SYSTEM_V.values()]
+    steps += [("equal", both[column], "notify", None) for both in SHARED_MEMORY.values()]
     steps += [("equal", numbers[name], "notify", None) for name in (*TRAPPED, *(SIGNALS if signals else ()))]
     steps += [("equal", numbers[name], name, None) for name in BY_ARGUMENTS]
     steps += [("equal", numbers[name], "others", None) for name in SCHEDULES]

@@ -42,6 +42,8 @@ def home_links(view: ProjectView) -> dict[str, str]:
         if path.startswith(start) and held is not None and held[0] == view.home:
             if entry.kind == "cache" or (entry.upper == "ours" and entry.writable):
                 found[path[len(start) :]] = entry.upper if entry.kind == "cache" else entry.source
+            elif path in view.settings:
+                found[path[len(start) :]] = entry.source
             elif entry.kind == "link" or (entry.kind == "show" and entry.upper != "ours"):
                 found[path[len(start) :]] = path
     return found

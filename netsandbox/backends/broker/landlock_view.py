@@ -74,6 +74,8 @@ class LandlockView(ProjectView):
             if entry.kind == "show" and entry.upper != "ours" and not entry.writable:
                 inside = [each for each in replaced if each != path and is_within(each, path)]
                 yield path, (*self.hidden, *inside)
+        for copy in self.settings.values():
+            yield copy, ()
 
     def cover(self, path: str) -> None:
         self.hidden.append(self.paths.reached(path))
@@ -157,6 +159,13 @@ class LandlockPaths(NamedPaths):
             super()._copy(rule)
         else:
             self._landlock_view.watched.append(real)
+
+    def _fill(self, real: str, copy: str) -> None:
+        """Nothing can be mounted there: the files are copied, and links lead to what the session writes."""
+        from netsandbox.backends.linux.agent_files import fill
+
+        fill(real, copy, self._written_in(real))
+        self._expect_new(real, copy)
 
 
 def own_places(paths: Iterable[str]) -> tuple[str, ...]:

@@ -33,14 +33,17 @@ def build(
     *,
     handled: int,
     permits: Sequence[tuple[int, str]],
+    sockets: str,
     limits: bytes = b"",
     working: str | None = None,
 ) -> bytes:
     """The whole plan. *network*: `addresses`, and whether the loopback is routed to other devices. *filters*: as
-    `filter.build_all` makes them. *working*: where the command begins."""
+    `filter.build_all` makes them. *sockets*: a folder out of the session's reach, where Unix sockets are bound.
+    *working*: where the command begins."""
     steps = [step(b"N", numbers(*network)), *(step(b"O", numbers(port)) for port in host_ports), limits]
     steps.append(step(b"H", numbers(handled, NETWORK_RIGHTS)))
     steps += [step(b"P", numbers(rights) + texts(path)) for rights, path in permits]
+    steps.append(step(b"S", texts(sockets)))
     if working is not None:
         steps.append(step(b"W", texts(working)))
     steps += [step(b"F", each) for each in filters]

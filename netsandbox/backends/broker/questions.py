@@ -95,6 +95,8 @@ class Questions:
             data
         )
         exe, path = _texts(data[QUESTION.size :])
+        if chr(kind) == BIND and of_type == _socket.SOCK_DGRAM:
+            return self._refuse_datagrams(pid, exe, address_text(asked), port), bytes(16), 0
         if chr(kind) == BIND:
             number, address, actual = self._localhost().place(pid, exe, address_text(asked), port, "tcp")
             return number, MAPPED + _socket.inet_aton(address), actual
@@ -115,6 +117,12 @@ class Questions:
             protocol=protocol,
         )
         return errno.ESOCKTNOSUPPORT if family == AF_UNIX else errno.EPERM
+
+    def _refuse_datagrams(self, pid: int, exe: str, address: str, port: int) -> int:
+        """A server for UDP, to which nothing leads."""
+        fields = {"address": address, "port": port, "protocol": "udp", "exe": exe}
+        self._repeats.note(pid, event="bind", verdict="deny", reason=reasons.UDP, door="seccomp", **fields)
+        return errno.EACCES
 
     def _listens(self, data: bytes) -> None:
         *_, actual, port, pid, _, _, _, _, _, _ = QUESTION.unpack_from(data)

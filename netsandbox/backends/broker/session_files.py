@@ -56,11 +56,16 @@ if TYPE_CHECKING:
 
 # What is loaded after the command began, for `Backend.needed_modules`.
 LATE_MODULES = (
+    "netsandbox.backends.linux.git_operations",
+    "netsandbox.backends.linux.git_results",
     "netsandbox.backends.linux.project_results",
     "netsandbox.backends.linux.new_repositories",
+    "netsandbox.backends.linux.held_names",
+    "netsandbox.backends.linux.kept_overlays",
     "netsandbox.backends.linux.private_home",
     "netsandbox.policy.git_index",
     "netsandbox.policy.git_merge",
+    "netsandbox.policy.git_operations",
 )
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 (the host's, which is permitted)
 TERMINAL_MAKERS = ("/dev/ptmx", "/dev/pts/ptmx")
@@ -132,8 +137,8 @@ class SessionFiles:
         self.notices += unprotected_lines(view, verbose=self._settings.verbose)
         if self._protected.exist:
             self.notices.append(
-                "the command can change what the host runs or obeys in the project, such as .git/hooks and .vscode; the"
-                " end of the session names what it changed"
+                "the command can change what the host runs or obeys in the project, such as .git/hooks and .vscode,"
+                " while it runs; the end of the session puts that back"
             )
 
     def _permit_view(self, view: LandlockView) -> None:
@@ -244,8 +249,7 @@ class SessionFiles:
         from netsandbox.backends.linux.project_results import finish
 
         protected, self._protected = self._protected, None
-        changed = changed_files(self.view, protected)
-        return [*changed, *finish(self.view)]
+        return [*put_back(self.view, protected), *finish(self.view)]
 
     def close(self) -> None:
         if self.view is not None:
@@ -254,21 +258,36 @@ class SessionFiles:
             self._temporary.close()
 
 
-def changed_files(view: LandlockView, protected: ProtectedFiles) -> list[str]:
-    """A line for the protected files that changed. New names of the project, and settings of git that could run a
-    program, have lines of their own (`project_results`)."""
-    top = view.project.folder if view.project is not None else view.home
-    known = {f"{top}/{name}" for name in view.absent}
-    if view.git is not None:
-        known.update(view.git.absent)
-        known.update(each.path for each in view.git.copied if _is_plain(each.path))
-    names = [path for path in protected.changed() if not any(is_within(path, each) for each in known)]
-    if not names:
-        return []
-    shown = few(
-        single_line(path.removeprefix(f"{top}/") if is_within(path, top) else short(path))[:200] for path in names
-    )
-    return [f"changed by the session: {shown}; programs of the host obey or run these, so look at them first"]
+def put_back(view: LandlockView, protected: ProtectedFiles) -> list[str]:
+    """Give the protected files that changed their old content, and keep what the session made of them. Settings of git
+    that could run a program have lines of their own (`project_results`)."""
+    from netsandbox.backends.linux.held_names import HeldFolder
+
+    project = view.project
+    tops = (project.folder, project.git or project.folder) if project is not None else ()
+    copied = {each.path for each in view.git.copied if _is_plain(each.path)} if view.git is not None else set()
+    held: dict[str, HeldFolder] = {}
+
+    def take(path: str) -> None:
+        top = next((top for top in tops if is_within(path, top)), os.path.dirname(path))
+        held.setdefault(top, HeldFolder(top, view.folders.state)).take(path)
+
+    changed, left = protected.put_back(copied.__contains__, take)
+    what = "put back in {folder} as before the session, since programs of the host obey {them}"
+    lines = [line for each in held.values() for line in each.finish(what, " --force")]
+    lost = [path for path in changed if path not in left]
+    if not lines and lost:
+        lines.append(f"put back, since programs of the host obey them: {few(map(_shown, lost))}")
+    if left:
+        lines.append(
+            f"changed by the session: {few(map(_shown, left))}; programs of the host obey or run these, so look at"
+            " them first"
+        )
+    return lines
+
+
+def _shown(path: str) -> str:
+    return single_line(short(path), 200)
 
 
 def _is_plain(path: str) -> bool:

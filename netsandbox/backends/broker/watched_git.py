@@ -1,7 +1,7 @@
 """What the host's git runs or obeys in a project, where nothing can be mounted over it: found, to be compared later.
 
 `GitFiles` finds it and covers it. Here nothing is covered and nothing is made on the host's disk. A configuration file
-is kept as it was at the start, so that `project_results` takes back what could run a program; all else is `watched`.
+is kept as it was at the start, so that `git_results` takes back what could run a program; all else is `watched`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class WatchedGit(GitFiles):
         super().__init__(root, folders, named, denied)
         self.watched: dict[str, None] = {}
 
-    def _private(self, path: str, folder: int, drafts: str) -> list[Line]:
+    def _private(self, path: str, folder: int) -> list[Line]:
+        state: os.stat_result | None
         if path in self.watched or not self._is_writable(path):
             return config_at(path) if path in self.watched else []
         self.watched[path] = None
@@ -35,11 +36,14 @@ class WatchedGit(GitFiles):
         try:
             state = os.stat(name, dir_fd=folder, follow_symlinks=False)
             content = read_file(name, folder)
-        except OSError:  # it is missing, a link, or nothing that git can use
+        except FileNotFoundError:  # the session may make it
+            state, content = None, b""
+        except OSError:  # a link, whose target is obeyed too, or nothing that git can use
+            self._read_only(path)
             return config_at(os.path.realpath(path))
         if not self._copies:
             self._copies = self.folders.git_copies()  # stays empty, and marks this session
-        self.copied.append(Copied(path, f"{self._copies}/{len(self.copied)}", content, state, drafts))
+        self.copied.append(Copied(path, f"{self._copies}/{len(self.copied)}", content, state))
         return config_at(path)
 
     def _make(self, path: str, content: bytes | None, folder: int) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from netsandbox.policy.file_rules import FileRules, PathRule
 
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 (the user's, for the session to use)
-KEPT = ("/dev", "/proc")  # devices and the session's own processes; mounts in them keep their own rules
+KEPT = ("/dev",)  # devices; mounts in it keep their own rules
 MAX_LINK_DEPTH, MAX_LINKED_ENTRIES = 1, 512  # in a secret folder; browsers have thousands of files below
 NOWHERE = (errno.ELOOP, errno.ENAMETOOLONG)  # links that a command may leave behind: circular, or to an impossible path
 
@@ -64,12 +64,12 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     """*environment* is the command's. The places of secrets come from our own environment."""
     check_few(rules.deny_read)
     working = working_folder()
-    allowed = [(rule, place) for rule in rules.allow_read if (place := _place(rule))]
+    allowed = [(rule, place) for rule in (*rules.allow_read, *rules.copies) if (place := _place(rule))]
     endless: list[str] = []
     denied = [place for rule in rules.deny_read if (place := _place(rule, endless))]
     shown = [place for _, place in allowed]
     kept = tuple(place.real for rule in rules.deny_write if (place := _place(rule)))
-    secrets = list(secret_places(working, endless))
+    secrets = list(secret_places(rules, working, endless))
     written = [place for rule in rules.allow_write if (place := _place(rule))]
     shown += [place for place in written if any(place.real == secret.real for secret in secrets)]  # named itself
     closed = check_hidden(hidden(secrets, shown, denied))
@@ -118,12 +118,14 @@ def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
     return _writable((), working_folder(), environment, ())
 
 
-def secret_places(working: str | None, endless: list[str]) -> Iterator[ResolvedPath]:
+def secret_places(rules: FileRules, working: str | None, endless: list[str]) -> Iterator[ResolvedPath]:
     """The secret paths that exist; *endless* collects links that lead nowhere."""
     own = home()
     held = (own, working or own)
-    names = [f"{own}/{name}" for name in _listed(own, home_paths.OF_LINUX)]
-    others = moved_secrets(home_paths.OF_LINUX, dict(os.environ), *held)
+    named = [rule.path for rule in (*rules.allow_read, *rules.allow_write, *rules.caches)]
+    secrets = (*home_paths.OF_LINUX, *home_paths.closed_agents(map(os.path.normpath, named), own))
+    names = [f"{own}/{name}" for name in _listed(own, secrets)]
+    others = moved_secrets(secrets, dict(os.environ), *held)
     for name in (*names, *home_paths.LINUX_SYSTEM, *others):
         mode = _mode(name, endless)
         if mode is not None:

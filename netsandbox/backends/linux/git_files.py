@@ -19,8 +19,8 @@ Repositories, worktrees and modules beyond a bound, and folders that we may not 
 command could make them so many, or take the rights away, that others stay unprotected.
 
 A repository that a session makes cannot be prevented; it is reported at the end. A cover comes off when a program of
-the host replaces the file below it. PID 1 puts covers of configuration files back within a fraction of a millisecond;
-if the session was faster, `project_results.repair` takes its change back.
+the host replaces the file below it. PID 1 puts covers of configuration files back within a fraction of a millisecond.
+If the session was faster, its change is taken back at the end: nothing is done to the host's file before that.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ MAX_CLOSED = 512
 MAX_WORKTREES = 512
 MAX_INCLUDES = 32
 GLOBAL = ("/etc/gitconfig", "~/.gitconfig", "~/.config/git/config")
+OPERATIONS = ("rebase-merge", "rebase-apply", "sequencer")
 FOLLOWED = (b"hookspath", b"include", b"bare", b"worktree")  # what is looked for in a configuration file
 
 
@@ -73,6 +74,8 @@ class GitFiles:
         self.closed: list[str] = []  # read-only as a whole, since there are too many
         self.unprotected: list[str] = []
         self.worktrees: list[tuple[str, list[str]]] = []  # folders of them, and the names in each
+        self.operations: dict[str, bytes] = {}  # of git that are not finished: files by which git may run a program
+        self.entries: dict[str, object] = {}  # what was at the paths of the repositories
         self._paths = RealPaths()
         self.waits, self._copies = 0, ""  # waits for locks of git at the end
         self._included: set[tuple[str, tuple[str, ...]]] = set()
@@ -81,6 +84,7 @@ class GitFiles:
     def protect(self, repositories: Iterable[str]) -> None:
         """*repositories* are paths of `.git` (a folder, a file or a link) and of bare repositories."""
         for path in repositories:
+            self.entries[path] = entry_at(path)
             if self._is_locked(path):
                 self._close(path)
             elif os.path.islink(path):
@@ -94,12 +98,16 @@ class GitFiles:
         for path in GLOBAL:
             self._obeyed(path.replace("~", home()), tuple(dict.fromkeys(self._worktree_folders)))
 
-    def open(self, folder: str) -> int:
-        """A descriptor of a folder with files of git; an OSError if a link is on the way."""
-        held = self.held.get(folder)
-        if held is not None and os.path.samestat(os.lstat(folder), os.fstat(held)):
-            return os.dup(held)
-        return open_folder(folder)
+    def is_held(self, folder: str) -> bool:
+        """Whether the git directory is the one that it was at the start."""
+        try:
+            return folder in self.held and os.path.samestat(os.lstat(folder), os.fstat(self.held[folder]))
+        except OSError:
+            return False
+
+    def is_copied(self, path: str) -> bool:
+        """Whether the session changes a copy of *path*, in an overlay."""
+        return self.root.overlay is not None and is_within(path, self.root.overlay[0])
 
     def _git_file(self, path: str) -> None:
         named = one_line(path, "gitdir:")
@@ -124,20 +132,25 @@ class GitFiles:
         self.root.pin(folder)
         named = one_line(f"{folder}/commondir", "")
         common = os.path.realpath(os.path.join(folder, named)) if named is not None else folder
-        drafts = f"{common if self._is_writable(common) else folder}/hooks"  # nothing is written outside of the project
-        self._private(f"{folder}/config.worktree", here, drafts)
-        self._named(f"{folder}/rebase-merge/git-rebase-todo", holds=False)  # `git rebase --continue` runs its commands
+        self._private(f"{folder}/config.worktree", here)
+        self._remember_operations(folder)
         if common != folder:  # a worktree's
             self._read_only(f"{folder}/commondir")
             self._git_folder(common, worktree)
             return
         self._hold(f"{folder}/hooks", None, here)
-        config = self._private(f"{folder}/config", here, drafts)
+        config = self._private(f"{folder}/config", here)
         if not any(_is(line, "core", "bare") and line.is_true for line in config):
             self._hold(f"{folder}/commondir", SAME_FOLDER, here)
         self._follow(config, f"{folder}/config", worktree)
-        self._worktrees(f"{folder}/worktrees", drafts)
+        self._worktrees(f"{folder}/worktrees")
         self._modules(f"{folder}/modules", worktree)
+
+    def _remember_operations(self, folder: str) -> None:
+        if any(os.path.lexists(f"{folder}/{name}") for name in OPERATIONS):
+            from netsandbox.backends.linux.git_operations import contents  # few repositories are in the middle of one
+
+            self.operations.update(contents(folder))
 
     def _is_locked(self, path: str) -> bool:
         """Whether we cannot look into a folder: a command may have taken the rights away, and can give them back."""
@@ -152,7 +165,7 @@ class GitFiles:
             self.root.pin_above(folder)
             self.root.close(folder)
 
-    def _private(self, path: str, folder: int, drafts: str) -> list[Line]:
+    def _private(self, path: str, folder: int) -> list[Line]:
         """The session gets a copy of a configuration file. Returns its settings. Nothing is read through a link: an
         earlier session may have made it, and the copy would show any file of the host."""
         name = os.path.basename(path)
@@ -176,7 +189,7 @@ class GitFiles:
             self._copies = self.folders.git_copies()
             self.root.place(self._copies, COPIES, writable=True)
         name = f"config-{len(self.copied)}"
-        copied = Copied(path, f"{self._copies}/{name}", content, state, drafts)
+        copied = Copied(path, f"{self._copies}/{name}", content, state)
         if content:  # otherwise git makes it
             try:
                 write_new(copied.copy, content, copied.mode | 0o600)
@@ -202,7 +215,7 @@ class GitFiles:
             elif not content:
                 os.close(os.open(name, NEW, 0o644, dir_fd=folder))
             else:
-                make(folder, name, content, f"{os.path.dirname(path)}/hooks")
+                make(folder, name, content)
             self.made.append(path)
         except (PermissionError, FileExistsError):  # then the session cannot make it either; another session made it
             return
@@ -251,15 +264,14 @@ class GitFiles:
             real = self._paths.real(path)
             self._follow(config_at(real) if real is not None else [], path, *worktrees)
 
-    def _named(self, path: str, *, holds: bool = True) -> None:
-        if holds:
-            self._read_only(path)
+    def _named(self, path: str) -> None:
+        self._read_only(path)
         if not os.path.exists(path) and self._is_writable(os.path.normpath(path)):
             self.absent.append(os.path.normpath(path))
 
     # Worktrees and submodules
 
-    def _worktrees(self, folder: str, drafts: str) -> None:
+    def _worktrees(self, folder: str) -> None:
         if os.path.islink(folder):  # it may lead out of the project
             self._hold_links(folder)
             return
@@ -278,9 +290,10 @@ class GitFiles:
                 continue
             self.root.pin(own)
             try:
-                self._private(f"{own}/config.worktree", here, drafts)
+                self._private(f"{own}/config.worktree", here)
             finally:
                 os.close(here)
+            self._remember_operations(own)
             self._read_only(f"{own}/commondir")
             self._read_only(f"{own}/gitdir")
             place = one_line(f"{own}/gitdir", "")
@@ -325,6 +338,17 @@ class GitFiles:
             self._git_folder(own, inside)
             if _is_file(f"{inside}/.git"):
                 self._git_file(f"{inside}/.git")
+
+
+def entry_at(path: str) -> object:
+    """What is at the path of a repository, to be compared: a folder, the target of a link, or the content of a file."""
+    try:
+        state = os.lstat(path)
+        if stat.S_ISDIR(state.st_mode):
+            return state.st_dev, state.st_ino
+        return os.readlink(path) if stat.S_ISLNK(state.st_mode) else read_file(path)
+    except OSError:
+        return None
 
 
 def _is(line: Line, prefix: str, key: str) -> bool:

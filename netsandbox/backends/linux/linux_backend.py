@@ -133,7 +133,9 @@ class LinuxBackend:
             return ()
         from netsandbox.backends.linux.private_home import PrivateHome
 
-        return PrivateHome(view.folders.home, view.home).written(since=self._began)
+        told = {file.path for file in view.agents}  # `take_over` has a line for what matters
+        new = PrivateHome(view.folders.home, view.home).written(since=self._began)
+        return tuple(path for path in new if path not in told)
 
     def raise_failure(self) -> None:
         if self._serving is None:

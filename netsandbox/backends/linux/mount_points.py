@@ -1,8 +1,8 @@
-"""The empty files and folders in a private home at which options showed files of the host. They go when the session
-ends; otherwise a later session without the option would find an empty `~/data`, and believe it.
+"""The empty files and folders in a private home at which rules showed files of the host. They go when the session
+ends; otherwise a later session without the rule would find an empty `~/data`, and believe it.
 
 A mount point that another session still uses must stay: removing it would take the mount away there. So sessions that
-have such options hold a lock in common, and only the last one cleans.
+have such rules hold a lock in common, and only the last one cleans.
 """
 
 from __future__ import annotations

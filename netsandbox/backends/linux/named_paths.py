@@ -49,14 +49,14 @@ class NamedPaths:
                 self._hide(rule)
         if rules.caches:
             self._caches()
+        if rules.copies:
+            self._copies()
         self._clean_later()
 
     def _clean_later(self) -> None:
-        """Have the places in the private home removed where options show something for this session only."""
+        """Have the places in the private home removed where rules show something: the next session may lack them."""
         start = f"{self.view.home}/"
-        named = [
-            rule.path for rule in (*self.rules.allow_read, *self.rules.allow_write) if rule.origin.startswith("--")
-        ]
+        named = [rule.path for rule in (*self.rules.allow_read, *self.rules.allow_write)]
         places = dict.fromkeys((*map(self.paths.reached, named), *map(os.path.normpath, named)))
         entries = {path[len(start) :]: self.root.entries.get(path) for path in places if path.startswith(start)}
         paths = {path: entry.source if entry.kind == "link" else "" for path, entry in entries.items() if entry}
@@ -133,7 +133,7 @@ class NamedPaths:
 
         shown = [os.path.realpath(rule.path) for rule in self.rules.allow_read]
         named = [os.path.realpath(rule.path) for rule in self.rules.allow_write]
-        for place in secret_places(self.view.working, []):
+        for place in secret_places(self.rules, self.view.working, []):
             inside = is_within(place.real, folder) and place.real not in named
             if inside and not any(is_within(place.real, path) for path in shown):
                 self.root.pin_above(place.real)
@@ -164,17 +164,54 @@ class NamedPaths:
         return not os.path.exists(rule.path)
 
     def _caches(self) -> None:
-        """Caches are overlays: the session changes a copy."""
+        """Caches are overlays: the session changes a copy, its project's alone. None can be shared by projects: what a
+        tool checks its files against lies in the same cache."""
         from netsandbox.policy.tool_caches import followed
 
-        for name, rule in followed(self.rules.caches, self.view.environment, home()):
+        for _, rule in followed(self.rules.caches, self.view.environment, home()):
             real = self.paths.reached(rule.path)
             shown = self.root.shown_entry(real)
             if (shown is not None and shown.writable) or self.view.is_too_much(real) or self.view.is_secret(real):
                 continue
-            checked = name in shown_files.CHECKED_CACHES
             if os.path.isdir(real):
-                self.root.cache(real, self.folders.cache(real, shared=checked), real)
+                self.root.cache(real, self.folders.cache(real), real)
                 self.view.links_to(rule.path)
-            elif shown is None and (checked or not is_within(real, self.view.home)):
-                self.root.place(f"{self.folders.cache(real, shared=checked)}/data", real, writable=True, rank=PROJECT)
+            elif shown is None and not is_within(real, self.view.home):
+                self.root.place(f"{self.folders.cache(real)}/data", real, writable=True, rank=PROJECT)
+
+    def _copies(self) -> None:
+        """Folders of agents are overlays too. Their rules name them on purpose, with the login in them; one that only a
+        variable names may be anything."""
+        from netsandbox.policy.tool_caches import followed
+
+        for _, rule in followed(self.rules.copies, self.view.environment, home()):
+            real = self.paths.reached(rule.path)
+            shown = self.root.shown_entry(real)
+            is_secret = rule not in self.rules.copies and self.view.is_secret(real)
+            if (shown is not None and shown.writable) or self.view.is_too_much(real) or is_secret:
+                continue
+            if os.path.isdir(real):
+                copy = self.folders.copy(real)
+                self.root.entries.pop(real, None)
+                self.root.cache(real, copy, real)
+                self.view.links_to(rule.path)
+                self._fill(real, f"{copy}/data")
+
+    def _fill(self, real: str, copy: str) -> None:
+        """Prepare the copy of a folder. What `allow_write` names in it and is not there yet is made by the session, and
+        goes to the host at the end."""
+        from netsandbox.backends.linux.agent_files import refresh
+
+        refresh(real, copy, self._written_in(real))
+        self._expect_new(real, copy)
+
+    def _written_in(self, real: str) -> list[str]:
+        """The paths of `allow_write` in an agent's folder that the host has."""
+        paths = (self.paths.reached(rule.path) for rule in self._followed(self.rules.allow_write))
+        return [path for path in paths if path != real and is_within(path, real) and os.path.exists(path)]
+
+    def _expect_new(self, real: str, copy: str) -> None:
+        for rule in self._followed(self.rules.allow_write):
+            path = self.paths.reached(rule.path)
+            if not rule.folder and is_within(path, real) and not os.path.lexists(path):
+                self.view.expected.append((path, copy + path[len(real) :]))

@@ -14,8 +14,10 @@ from __future__ import annotations
 import os
 import stat
 
-from netsandbox.backends.linux.git_copies import DRAFT, SAME_FOLDER, read_file
-from netsandbox.backends.linux.private_folders import FOLDER, open_folder
+from netsandbox.backends.linux.git_copies import SAME_FOLDER, read_file, unlock
+from netsandbox.backends.linux.git_files import entry_at
+from netsandbox.backends.linux.git_operations import settle as settle_operations
+from netsandbox.backends.linux.private_folders import ASIDE, FOLDER, move_aside, open_folder
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.git_index import linked_paths
 from netsandbox.policy.git_merge import reduced
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
     from netsandbox.backends.linux.project_view import ProjectView
 
-ASIDE = ".netsandbox"
 MAX_READ = 4 << 20  # bytes of all files together, about a second for each MB; what has more is moved aside
 MAX_VISITED = 20_000  # folders of modules and worktrees
 MAX_INDEX = 256 << 20  # bytes
@@ -50,17 +51,21 @@ class NewRepositories:
         self._seen: dict[str, bool] = {}  # git directories, and whether they are harmless
         self._unread, self._unvisited = MAX_READ, MAX_VISITED
         self._lines: list[str] = []
-        self._old = dict.fromkeys(view.repositories.found)
         git = view.git
-        self._held = tuple(git.held) if git is not None else ()
+        entries = git.entries if git is not None else {}
+        # What took the place of a repository is as new as another.
+        self._old = {path: None for path in view.repositories.found if entry_at(path) == entries.get(path)}
+        self._replaced = [path for path in view.repositories.found if path not in self._old]
+        self._held = tuple(folder for folder in git.held if git.is_held(folder)) if git is not None else ()
         self._closed = tuple(git.closed) if git is not None else ()
         self._hooks = tuple(git.relative_hooks) if git is not None else ()
-        self._known = {*self._held, *(os.path.dirname(each.path) for each in (git.copied if git is not None else ()))}
+        configured = [os.path.dirname(each.path) for each in (git.copied if git is not None else ())]
+        self._known = {*self._held, *(each for each in configured if git is not None and each not in git.held)}
 
     def settle(self, paths: Iterable[str]) -> list[str]:
         """*paths* are of `.git`, of bare repositories, and of folders that we may not look into. Returns lines for the
         user."""
-        waiting = [*self._old, *paths]
+        waiting = [*self._old, *self._replaced, *paths]
         done: set[str] = set()
         for path in waiting:
             if path not in self._old:
@@ -100,7 +105,7 @@ class NewRepositories:
         """Of a known repository: each alone, so that those of the host stay."""
         if folder in self._known or not self._is_folder(folder):
             return
-        unlock([folder])
+        unlock(folder)
         if _is_git_directory(folder):
             self._git_folder(folder)
             return
@@ -165,6 +170,7 @@ class NewRepositories:
                 taken += _take_hooks(here)
             finally:
                 os.close(here)
+            self._lines += settle_operations(folder, {})
             for own in (*self._modules(f"{folder}/modules"), *self._folders_in(f"{folder}/worktrees")):
                 self._git_folder(own)
         except BaseException:
@@ -193,7 +199,7 @@ class NewRepositories:
         if gone:
             mode = stat.S_IMODE(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode) & 0o777
             write_new(f"{name}.lock", text.encode("utf-8", "surrogateescape"), mode, here)
-            _move_aside(name, here)
+            move_aside(name, here)
             os.rename(f"{name}.lock", name, src_dir_fd=here, dst_dir_fd=here)
         return list(gone)
 
@@ -268,7 +274,7 @@ class NewRepositories:
         try:
             here = open_folder(os.path.dirname(entry))
             try:
-                name = _move_aside(os.path.basename(entry), here)
+                name = move_aside(os.path.basename(entry), here)
             finally:
                 os.close(here)
             line = f"so it is {single_line(name)} now and git ignores it; look at it before you rename it back"
@@ -294,33 +300,9 @@ def _take_hooks(here: int) -> list[str]:
     if is_folder:
         hooks = os.open("hooks", FOLDER, dir_fd=here)
         try:
-            names = [name for name in os.listdir(hooks) if not name.endswith(".sample") and not name.startswith(DRAFT)]
+            names = [name for name in os.listdir(hooks) if not name.endswith(".sample")]
         finally:
             os.close(hooks)
     if names:
-        _move_aside("hooks", here)
+        move_aside("hooks", here)
     return [f"hooks/{name}" for name in sorted(names)]
-
-
-def _move_aside(name: str, here: int) -> str:
-    """Returns the new name."""
-    new = f"{name}{ASIDE}"
-    if os.access(new, os.F_OK, dir_fd=here, follow_symlinks=False):
-        new += f"-{os.urandom(4).hex()}"
-    state = os.fstat(here)
-    if not state.st_mode & stat.S_IWUSR:  # a command may have taken the right away
-        os.fchmod(here, stat.S_IMODE(state.st_mode) | stat.S_IRWXU)
-    os.rename(name, new, src_dir_fd=here, dst_dir_fd=here)
-    return new
-
-
-def unlock(paths: Iterable[str]) -> bool:
-    """Give back the rights to folders that we may not look into: git could enter them by name."""
-    folders = [path for path in paths if os.path.isdir(path) and not os.path.islink(path)]
-    closed = [path for path in folders if not os.access(path, os.R_OK | os.X_OK)]
-    try:
-        for path in closed:
-            os.chmod(path, stat.S_IMODE(os.lstat(path).st_mode) | stat.S_IRWXU)
-    except OSError:  # what is found then is moved aside
-        return False
-    return bool(closed)

@@ -2,11 +2,12 @@
 
     <state>/homes/<project>/home               the home inside, kept between the sessions of a project
     <state>/homes/shared/fresh/0               the home of a session with --fresh-home, empty at its start and its end
+    <state>/homes/shared/settings              settings of package managers without their credentials
     <state>/homes/<project>/<variable>         what XDG_CACHE_HOME and the like name, where they lie outside of the home
     <state>/homes/<project>/caches/<path>/0    what sessions added to a cache of the host; 1, 2 … while 0 is in use
-    <state>/homes/shared/caches/<path>/0       the same for caches that all projects share
     <state>/homes/<project>/git/0              copies of git's configuration files, while a session runs
     <state>/homes/<project>/repositories       those of a large project, and in another file its folders
+    <state>/homes/<project>/links              folders of packages as they were when `linked_files` looked
 
 A session leaves behind what it likes in them, so links there are never followed.
 """
@@ -17,20 +18,26 @@ import fcntl
 import os
 import stat
 import sys
-from errno import EFBIG, EINVAL
+import time
+from errno import EFBIG, EINVAL, ENOSPC
 
 from netsandbox.errors import HostError
 from netsandbox.paths import is_made, memory_home, short
-from netsandbox.runtime.private_file import digest
+from netsandbox.runtime.private_file import content, digest
 from netsandbox.runtime.written_folders import remember_written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from netsandbox.backends.linux.mount_points import MountPoints
     from netsandbox.backends.linux.session_root import SessionRoot
 
+ASIDE = ".netsandbox"  # the end of a name that no program of the host obeys
+LINKS_KEPT_FOR = 24 * 3600  # seconds
+MAX_NOTE = 1 << 20
+UNSETTLED = "unsettled"  # in the state home: notes of sessions that run (`unsettled`)
+NOTE_GROUP, NOTE_FIELD = "\0\n\0", "\0"  # between the parts of one
 MAX_SLOTS = 64  # sessions at once that use one cache
 LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe keeps nobody waiting
@@ -49,6 +56,7 @@ class PrivateFolders:
         self._shared = os.path.join(self.state, "homes", "shared")
         self._locks: list[int] = []
         self._mount_points: MountPoints | None = None
+        self._note: str | None = None
         self._fresh = self._emptied() if fresh else None
 
     def _folder_of(self, project: str) -> str:
@@ -63,6 +71,24 @@ class PrivateFolders:
     def repositories(self) -> str:
         """A file for the repositories of a large project (`runtime.project`)."""
         return os.path.join(self._made(self._own), "repositories")
+
+    @property
+    def settings(self) -> str:
+        """A folder for settings of package managers without credentials (`settings_copies`)."""
+        return self._made(os.path.join(self.state, "homes", "shared", "settings"))
+
+    @property
+    def links_to_break(self) -> str | None:
+        """The note for `linked_files`; None while what it says still holds."""
+        path = os.path.join(self._made(self._own), "links")
+        try:
+            if 0 <= time.time() - os.stat(path).st_mtime < LINKS_KEPT_FOR:
+                words = os.fsdecode(content(path, MAX_NOTE)).split("\0")
+                if len(words) > 1 and all(map(_is_marked, words[:-1:2], words[1::2])):
+                    return None
+        except (OSError, ValueError):  # there is none yet
+            pass
+        return path
 
     @property
     def empty_file(self) -> str:
@@ -102,10 +128,19 @@ class PrivateFolders:
         remove_tree(folder)
         return self._made(folder)
 
-    def cache(self, path: str, *, shared: bool) -> str:
+    def cache(self, path: str) -> str:
         """A folder for the changes to the cache *path*, which no other session uses now."""
-        base = os.path.join(self._shared if shared else self._own, "caches", digest(os.fsencode(path))[:16])
+        base = os.path.join(self._own, "caches", digest(os.fsencode(path))[:16])
         return self._slot(base, f"the cache {path!a}")
+
+    def copy(self, path: str) -> str:
+        """The same for the folder of an agent; a fresh home begins with an empty one."""
+        if self._fresh is None:
+            return self.cache(path)
+        base = os.path.join(self._fresh, "copies", digest(os.fsencode(path))[:16])
+        for name in ("data", "work"):
+            self._made(os.path.join(base, name))
+        return base
 
     def git_copies(self) -> str:
         """An empty folder for copies of git's configuration files, which no other session uses now."""
@@ -179,15 +214,31 @@ class PrivateFolders:
             self._mount_points = MountPoints(self._own, self.home)
         self._mount_points.paths.update(paths)
 
-    def is_first(self, name: str) -> bool:
-        """Whether nobody asked this for the project yet; for what is said once."""
+    def note_unsettled(self, *groups: Iterable[str]) -> None:
+        """Leave a note until the end of this session, for the case that its supervisor is killed (`unsettled`). It is
+        locked before it has its name: a note without a lock is one of a session that was killed."""
+        folder = self._made(os.path.join(self.state, UNSETTLED))
+        path = os.path.join(folder, os.urandom(8).hex())
+        draft = os.path.join(folder, f".{os.path.basename(path)}")
         try:
-            os.mkdir(os.path.join(self._own, f"told-{name}"), 0o700)
-        except OSError:
-            return False
-        return True
+            lock = os.open(draft, LOCK | os.O_EXCL, 0o600)
+            self._locks.append(lock)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            note = NOTE_GROUP.join(NOTE_FIELD.join(group) for group in groups).encode("utf-8", "surrogateescape")
+            if os.write(lock, note) != len(note):
+                raise OSError(ENOSPC, "there is no room for all of it")
+            os.rename(draft, path)
+        except OSError as error:
+            raise HostError(f"cannot write in {folder}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
+        self._note = path
 
     def close(self) -> None:
+        if self._note is not None:
+            try:
+                os.unlink(self._note)
+            except FileNotFoundError:  # the state home was removed
+                pass
+            self._note = None
         if self._mount_points is not None:
             self._mount_points.close()
             self._mount_points = None
@@ -217,6 +268,19 @@ class PrivateFolders:
         except OSError as error:
             raise HostError(f"cannot make {folder}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
         return folder
+
+
+def change_mark(path: str) -> str:
+    """Changes with the entries of a folder, and when it is exchanged. What is missing has one too."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return "-"
+    return f"{found.st_ino}.{found.st_ctime_ns}"
+
+
+def _is_marked(path: str, mark: str) -> bool:
+    return change_mark(path) == mark
 
 
 def is_last(git: int) -> bool:
@@ -262,6 +326,18 @@ def read_file(path: str, limit: int) -> bytes:
     return data
 
 
+def move_aside(name: str, here: int) -> str:
+    """Rename an entry of the folder *here*, so that no program obeys it. Returns the new name."""
+    new = f"{name}{ASIDE}"
+    if os.access(new, os.F_OK, dir_fd=here, follow_symlinks=False):
+        new += f"-{os.urandom(4).hex()}"
+    state = os.fstat(here)
+    if not state.st_mode & stat.S_IWUSR:  # a command may have taken the right away
+        os.chmod(f"/proc/self/fd/{here}", stat.S_IMODE(state.st_mode) | stat.S_IRWXU)
+    os.rename(name, new, src_dir_fd=here, dst_dir_fd=here)
+    return new
+
+
 def _clear(top: int, names: list[str], *, is_folder: bool) -> None:
     """Remove the first of *names*, each in the one before it, that is not a folder, or a folder where a file is needed.
     Another session of the project may exchange them meanwhile, so no path is looked up twice."""
@@ -270,7 +346,7 @@ def _clear(top: int, names: list[str], *, is_folder: bool) -> None:
         for number, name in enumerate(names, 1):
             mode = os.stat(name, dir_fd=here, follow_symlinks=False).st_mode
             if stat.S_ISLNK(mode) or stat.S_ISDIR(mode) != (is_folder or number < len(names)):
-                _remove_all(name, here)
+                remove_all(name, here)
                 return
             if number < len(names):
                 above, here = here, os.open(name, ON_THE_WAY, dir_fd=here)
@@ -286,12 +362,12 @@ def remove_tree(path: str) -> None:
     folder, name = os.path.split(path)
     above = open_folder(folder)
     try:
-        _remove_all(name, above)
+        remove_all(name, above)
     finally:
         os.close(above)
 
 
-def _remove_all(name: str, above: int) -> None:
+def remove_all(name: str, above: int) -> None:
     waiting = [name]
     for each in waiting:
         waiting += _remove(each, above)

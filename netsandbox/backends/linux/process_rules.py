@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # setrlimit(2), the numbers of both ABIs. Memory is what a process can write for itself: it reserves far more addresses.
 RESOURCES = {"file-size": 1, "memory": 2, "core": 4, "processes": 6, "files": 7, "address-space": 9}
+NO_CORE = 1  # byte: too few for any core, and unlike 0 it also holds for programs that core_pattern names (core(5))
 EXECUTE, WRITE_FILE, READ_FILE = 1, 2, 4  # linux/landlock.h
 # ptrace, process_vm_readv, process_vm_writev, kcmp, pidfd_getfd, process_madvise; perf_event_open is always refused
 DEBUG_CALLS = {"x86_64": (101, 310, 311, 312, 438, 440), "aarch64": (117, 270, 271, 272, 438, 440)}
@@ -80,6 +81,8 @@ class ProcessRules:
         number = RESOURCES[name]
         hard = resource.getrlimit(number)[1]
         wanted = value + OWN_PROCESSES if name == "processes" else value
+        if name == "core":
+            wanted = max(wanted, NO_CORE)
         self._resources.append((number, wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)))
         self.held[name] = "rlimit, all processes together" if name == "processes" else "rlimit, each process"
 

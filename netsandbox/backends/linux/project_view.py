@@ -20,7 +20,7 @@ from netsandbox.backends.linux.session_root import (
     SessionRoot,
 )
 from netsandbox.errors import UsageError
-from netsandbox.paths import home
+from netsandbox.paths import home, short
 from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.home_paths import OF_LINUX, touches
@@ -30,7 +30,7 @@ from netsandbox.runtime.written_folders import is_written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from netsandbox.backends.linux.agent_files import AgentFile
     from netsandbox.backends.linux.git_files import GitFiles
@@ -62,8 +62,12 @@ class ProjectView:
         self.sockets: tuple[str, ...] = ()
         self.parts: tuple[str, ...] = (SHELL_FILES,)  # of netsandbox, that the command reads
         self.agents: list[AgentFile] = []
-        self.forbidden: list[str] = []  # paths of `deny_write` that do not exist: a missing name cannot be held
+        self.expected: list[tuple[str, str]] = []  # files that the host lacks, and where a session makes them
+        self.forbidden: list[str] = []  # paths of `deny_write` that do not exist
+        self.missing: dict[str, str] = {}  # protected names and those of `forbidden`, each with a folder around it
         self.absent: list[str] = []
+        self.settings: dict[str, str] = {}  # of package managers, and the file of ours that is shown in each place
+        self.lines: list[str] = []  # for the user, before the command runs
         self.opened: list[str] = []  # real paths in the project that the user opened for writing
         self.repositories = Repositories()
         self.since = time.time() - 1  # the clock of files is a little behind
@@ -81,9 +85,12 @@ class ProjectView:
         self._project()
         self._repositories()
         self._rules()
+        self._tool_settings()
         self._sockets()
         self._own(own)
         self._covers(covers)
+        self._missing()
+        self._note()
         self.folders.clear_way(self.home, self.root)
         return self.root
 
@@ -146,6 +153,8 @@ class ProjectView:
         empty = self.folders.empty_file
         for name in shown_files.SHELL_FILES:
             self.root.place(empty, f"{self.home}/{name}", rank=PROTECTED)
+        for name in shown_files.SHELL_FOLDERS:
+            self.root.place(self.folders.empty_folder, f"{self.home}/{name}", rank=PROTECTED)
         held = (self.home, self.project.folder if self.project else self.home)
         for name in shown_files.MOVED_HOMES:
             path = self.environment.get(name, "").partition(":")[0]  # GOPATH is a list
@@ -179,6 +188,38 @@ class ProjectView:
         found = self._which(program)
         if found is not None:
             self._show_program(found)
+
+    def _tool_settings(self) -> None:
+        """The user's settings of package managers hold inside too, without the credentials in them."""
+        config = self.environment.get("XDG_CONFIG_HOME", "")
+        there = set(names_in(self.home))
+        for name in shown_files.TOOL_SETTINGS:
+            path = f"{self.home}/{name}"
+            if name.startswith(".config/") and config.startswith("/"):
+                path = f"{self.paths.reached(config)}{name[len('.config') :]}"
+            elif name.partition("/")[0] not in there:
+                continue
+            if os.path.isfile(path) and self.root.entry_of(path) is not None:
+                self._show_settings(path)
+
+    def _show_settings(self, path: str) -> None:
+        from netsandbox.backends.linux.settings_copies import settings_copy
+
+        real = self.paths.reached(path)
+        denied = (self.paths.reached(rule.path) for rule in self.rules.deny_read)
+        if self.root.shown_entry(real) is not None or any(is_within(real, each) for each in denied):
+            return
+        if self._made_inside(path, real):
+            return
+        try:
+            copy = settings_copy(real, path, self.folders.settings)
+        except (OSError, ValueError) as error:
+            self.lines.append(f"{short(path)} does not hold in this session: {error}; --allow-read shows it as it is")
+            return
+        self.settings[path] = copy
+        self.root.place(copy, path, rank=DEFAULT)
+        if is_within(path, self.home) and self.folders.is_kept:
+            self.folders.clean_later({path[len(self.home) + 1 :]: ""})
 
     def _show_program(self, path: str) -> None:
         """Show a program, its links, and the folder tree that it belongs to. One of the system may be called by its
@@ -282,9 +323,19 @@ class ProjectView:
         if self.project.git is not None:
             self.show(self.project.git, writable=True, rank=PROJECT)
             self.folders.remember_written(self.project.git)
-        for folder in dict.fromkeys((self.project.folder, self.working or self.project.folder)):
-            for name in shown_files.PROTECTED:
-                self._protect(f"{folder}/{name}")
+        self._break_links(self.project)
+        for folder in self._obeyed_folders():
+            for path in _below(folder, shown_files.PROTECTED):
+                if os.path.lexists(path):
+                    self._protect(path)
+
+    def _break_links(self, project: Project) -> None:
+        """Give a copy of its own to each file of the project that has another name outside."""
+        note = self.folders.links_to_break if self.rules.overlay is None else None  # an overlay copies what is written
+        if note is not None:
+            from netsandbox.backends.linux.linked_files import own_copies
+
+            self.lines += own_copies(filter(None, (project.folder, project.git)), note)
 
     def _protect(self, path: str) -> None:
         """Keep a file or folder of the project as it is, with the links that lead to it."""
@@ -295,6 +346,60 @@ class ProjectView:
         if real is None or shown is None or not shown.writable or is_within(self.working or real, real):
             return
         self.root.hold(real)
+
+    def _missing(self) -> None:
+        """A mount needs something to cover, so a name that does not exist cannot be held. What the session makes there
+        is taken away when it ends, unless a rule names it (`held_names`)."""
+        named = [os.path.realpath(rule.path) for rule in self.rules.allow_write]
+        for folder in self._obeyed_folders():
+            for path in _below(folder, shown_files.PROTECTED):
+                if not os.path.exists(path) and not any(is_within(each, path) for each in named):
+                    above = os.path.dirname(path)
+                    is_plain = not os.path.lexists(path) and (above == folder or not os.path.lexists(above))
+                    self._add_missing(*((path,) if is_plain else (os.path.realpath(path), path)))
+        for path in (f"{self.home}/{name}" for name in (*shown_files.SHELL_FILES, *shown_files.SHELL_FOLDERS)):
+            held = self.root.holder(path)  # a rule may show the host's ~/.config
+            if held is not None and not held[1].passes and not os.path.lexists(path):
+                self.root.entries.pop(path, None)
+                self._add_missing(path)
+        absent = self.git.absent if self.git is not None else ()  # what git's configuration names, as hooks
+        for path in (*self.forbidden, *(path for path in absent if "/.git/" not in path)):
+            self._add_missing(os.path.realpath(path), path)
+
+    def _note(self) -> None:
+        """What another process needs to know if our own is killed before the session is settled (`unsettled`)."""
+        project, git = self.project, self.git
+        if project is None and not self.missing:
+            return
+        self.folders.note_unsettled(
+            (project.folder if project else "", (project.git or "") if project else "", str(self.since)),
+            (text for pair in self.missing.items() for text in pair),
+            self.repositories.found,
+            (repr(git.entries.get(path)) for path in self.repositories.found) if git is not None else (),
+            self.opened,
+            (text for held in git.held.items() for text in (held[0], _identity(held[1]))) if git is not None else (),
+            (os.path.dirname(each.path) for each in git.copied) if git is not None else (),
+            git.closed if git is not None else (),
+            git.relative_hooks if git is not None else (),
+        )
+
+    def _add_missing(self, *places: str) -> None:
+        """A path, and where a link leads from it: what the session can make."""
+        for path in places:
+            held = self.root.holder(path)
+            shown = self.root.shown_entry(path)
+            if held is not None and shown is not None and shown.writable and not os.path.lexists(path):
+                top = (
+                    self.project.folder
+                    if self.project is not None and is_within(path, self.project.folder)
+                    else held[0]
+                )
+                self.missing[path] = top
+
+    def _obeyed_folders(self) -> tuple[str, ...]:
+        if self.project is None:
+            return ()
+        return tuple(dict.fromkeys((self.project.folder, self.working or self.project.folder)))
 
     def _repositories(self) -> None:
         """Protect the repositories of the project; `project_results` compares them at the end."""
@@ -393,6 +498,15 @@ class ProjectView:
 
 _SECRETS = tuple(f"{secret}/" for secret in OF_LINUX)
 _SYSTEM = tuple(f"{folder}/" for folder in shown_files.LINUX_SYSTEM)
+
+
+def _identity(descriptor: int) -> str:
+    state = os.fstat(descriptor)
+    return f"{state.st_dev}:{state.st_ino}"
+
+
+def _below(folder: str, names: Iterable[str]) -> list[str]:
+    return [f"{folder}/{name}" for name in names]
 
 
 def _is_program(path: str) -> bool:

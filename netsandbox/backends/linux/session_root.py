@@ -119,20 +119,15 @@ class SessionRoot:
 
     def cache(self, lower: str, upper: str, path: str) -> None:
         """The host's folder *lower*, with changes kept in the folder *upper*/data; *upper* belongs to us."""
-        data = f"{upper}/data"
-        options = (
-            f"lowerdir={_escaped(HOST + lower)},upperdir={_escaped(HOST + data)},"
-            f"workdir={_escaped(HOST + upper + '/work')},userxattr"
-        )
-        if len(options) > MAX_OPTIONS:
+        if len(_layers(upper)) > MAX_OPTIONS:
             raise UsageError(f"{path!a} is too long a path for a cache; leave its profile out, or move the cache")
-        self.add(path, Entry("cache", options, writable=True, rank=PROJECT, upper=data))
+        self.add(path, Entry("cache", lower, writable=True, rank=PROJECT, upper=f"{upper}/data"))
 
     def shield(self, path: str, empty: str) -> None:
         """Show a folder of the host through an overlay without an upper layer. A cover in it stays when the host
         replaces the file below, since the host does not know the overlay's names. Where the kernel refuses overlays,
         the folder is shown plainly."""
-        self.shields[path] = f"lowerdir={_escaped(HOST + path)}:{_escaped(HOST + empty)}"
+        self.shields[path] = f"lowerdir=.:{_escaped(HOST + empty)}"
 
     def holder(self, path: str) -> tuple[str, Entry] | None:
         """The mounted entry that *path* lies in, itself left out."""
@@ -170,9 +165,9 @@ class SessionRoot:
         for path in sorted(self.entries, key=lambda path: path.split("/")):
             yield from self._step(path, self.entries[path])
             if self.overlay is not None and path == self.overlay[0] and self.entries[path].writable:
-                yield "U", None, (HOST + path, self.overlay[1], path)
+                yield "U", 0, (HOST + path, self.overlay[1], path)
             if path in self.shields:
-                yield "M", ATTEMPT, ("overlay", path, "overlay", self.shields[path])
+                yield "U", ATTEMPT, (HOST + path, self.shields[path], path)
 
     def _step(self, path: str, entry: Entry) -> Iterator[Step]:
         held = self.holder(path)
@@ -185,11 +180,11 @@ class SessionRoot:
         elif entry.kind == "cover":
             yield "A", None, (entry.source, HOST + path, path)
         elif entry.kind == "cache":
-            yield "C", None, (entry.source, HOST + entry.upper, path)
+            yield "C", None, (HOST + entry.source, _layers(entry.upper[: -len("/data")]), HOST + entry.upper, path)
         elif entry.kind != "show":
             if makes:
                 yield "S", 0o755, (path,)
-            yield "M", 0, (entry.kind, path, entry.kind, entry.source)
+            yield "M", READ_ONLY if entry.kind == "proc" else 0, (entry.kind, path, entry.kind, entry.source)
         elif self._is_mounted(path, entry):
             writes = entry.writable and (self.overlay is None or path != self.overlay[0])
             flags = (0 if writes else READ_ONLY) | (MAKE if makes else 0) | (OPTIONAL if not entry.rank else 0)
@@ -207,6 +202,11 @@ class SessionRoot:
         above = f"{self.overlay[0]}/" if self.overlay is not None else None
         is_copied = above is not None and entry.writable and entry.upper != "ours" and path.startswith(above)
         return path if is_copied else HOST + entry.source
+
+
+def _layers(upper: str) -> str:
+    """The options of an overlay whose changes lie in our folder *upper*; the helper enters the lower one (root.h)."""
+    return f"lowerdir=.,upperdir={_escaped(f'{HOST}{upper}/data')},workdir={_escaped(f'{HOST}{upper}/work')},userxattr"
 
 
 def _escaped(path: str) -> str:

@@ -5,7 +5,9 @@ The native observer holds such a call and copies its path once. Rules kept here:
 1. The user is asked about the path without links, as it is when the call is made. After a yes that path is opened
    without following a link, and the program gets the descriptor. No path is looked up twice, and the program's memory
    is not read again (attacks 115 and 116).
-2. A program to execute is shown read-only in the session, and the call continues: mounts decide what it executes.
+2. A program to execute is shown read-only in the session, and the call continues: mounts decide what it executes. A
+   folder that is approved until the session ends is shown too, for programs that look at names before they open them,
+   unless the session has something of its own there.
 3. Only what the host has and what the user may use is asked about: regular files, and folders that
    hold nothing secret, denied or ours. Nothing of netsandbox, nothing that a rule denies, and no write to a name that
    the host runs or obeys.
@@ -98,7 +100,8 @@ class AskedFiles:
         self._rules = rules
         self._names = {number: call.name for number, call in observed_calls(os.uname().machine).items()}
         self._opener: FileOpener | None = None
-        self.showing: Callable[[str], None] | None = None  # gets the path of a program before the session sees it
+        self._shown: set[str] = set()  # folders
+        self.showing: Callable[[str], None] | None = None  # gets a path before the session sees it
 
     def take(self, data: bytes) -> None:
         """*data* is a message of kind A without its first byte."""
@@ -178,10 +181,12 @@ class AskedFiles:
             self._finish(held, number, fd)
 
         if held.operation == EXECUTE:
-            if self.showing is not None:
-                self.showing(held.path)
-            self._opener.request(file_opener.SHOW, held.path, done)
+            self._show(held.path, done)
             return
+        folder = self._inbox.approved_folder(held.path)
+        if folder is not None and folder not in self._shown and self._rules.may_be_shown(folder):
+            self._shown.add(folder)
+            self._show(folder, lambda number, fd: None)  # if that fails, its files are still handed over one by one
         makes = held.flags & os.O_CREAT and not os.path.lexists(held.path)
         flags, writes = held.flags & FLAGS, held.operation == WRITE
         if writes:
@@ -192,6 +197,12 @@ class AskedFiles:
             self._finish(held, errno.EEXIST, -1)
             return
         self._opener.request(does, held.path, done, writes=writes, flags=flags, mode=mode)
+
+    def _show(self, path: str, done: file_opener.Done) -> None:
+        assert self._opener is not None
+        if self.showing is not None:
+            self.showing(path)
+        self._opener.request(file_opener.SHOW, path, done)
 
     def _finish(self, held: HeldCall, number: int, fd: int) -> None:
         if number:
@@ -234,7 +245,8 @@ class AskRules:
         self._own = tuple(dict.fromkeys((*named, *map(os.path.realpath, named))))
         self._denies = DenyRules(rules, self.home, os.path.realpath)
         self._hidden = tuple(os.path.realpath(rule.path) for rule in rules.deny_read)
-        self._secrets = (*(f"{self.home}/{name}" for name in home_paths.OF_LINUX), *SYSTEM_SECRETS)
+        names = (*home_paths.OF_LINUX, *home_paths.AGENTS)
+        self._secrets = (*(f"{self.home}/{name}" for name in names), *SYSTEM_SECRETS)
 
     def secret_place(self, path: str) -> str | None:
         return next((place for place in self._secrets if is_within(path, place)), None)
@@ -251,6 +263,12 @@ class AskRules:
             return False
         return self._can_use(held)
 
+    def may_be_shown(self, folder: str) -> bool:
+        """Whether it is a folder that the user may read and that holds nothing secret, denied or ours."""
+        guarded = (*self._own, *self._secrets, *self._hidden)
+        is_free = not any(is_within(each, folder) for each in guarded)
+        return is_free and os.path.isdir(folder) and os.access(folder, os.R_OK)
+
     def _can_use(self, held: HeldCall) -> bool:
         """Whether the user may do that on the host."""
         path, operation = held.path, held.operation
@@ -262,6 +280,5 @@ class AskRules:
         except OSError:
             return False
         if stat.S_ISDIR(kind):
-            guarded = (*self._own, *self._secrets, *self._hidden)
-            return operation == READ and os.access(path, os.R_OK) and not any(is_within(each, path) for each in guarded)
+            return operation == READ and self.may_be_shown(path)
         return stat.S_ISREG(kind) and os.access(path, PERMISSIONS[operation])

@@ -46,7 +46,7 @@ LATE_MODULES = """
 """
 SHARED_LATE_MODULES = """
     helper_serving own_addresses local_calls seccomp_notify trap_relay unix_connect private_home project_results
-    new_repositories procfs spawner
+    git_operations git_results new_repositories held_names kept_overlays procfs spawner
 """
 
 
@@ -63,6 +63,7 @@ class NamespacesBackend(LinuxBackend):
         "netsandbox.backends.exec_failure",
         "netsandbox.policy.git_index",
         "netsandbox.policy.git_merge",
+        "netsandbox.policy.git_operations",
         "netsandbox_portmap.localhost_service",
     )
 

@@ -56,13 +56,6 @@ class Helper(HelperProcess):
         kind = BackendUnavailable if is_of_machine(step, number) else HostError
         return kind(explain_failure(step, number))
 
-    def resume(self) -> None:
-        """Answer a message of kind C, for which the session stopped."""
-        try:
-            self.channel.send(b"U" + bytes(4))
-        except OSError:  # the session has ended
-            pass
-
     def ask_socket(self, family: int) -> None:
         """Request a socket made inside the session; it arrives as a message of kind N."""
         self.channel.send(b"N" + family.to_bytes(4, sys.byteorder))

@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox.backends.namespaces.kept_overlays import Overlay
+    from netsandbox.backends.linux.kept_overlays import Overlay
     from netsandbox.policy.git_merge import Merged
     from netsandbox.policy.overlay_changes import Node
     from netsandbox.policy.overlay_plan import Step, Trees

@@ -27,7 +27,7 @@ from netsandbox.policy.overlay_plan import GUARDED, Trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox.backends.namespaces.kept_overlays import Overlay
+    from netsandbox.backends.linux.kept_overlays import Overlay
     from netsandbox.policy.overlay_changes import Change
 
 MAX_NODES = 1_000_000

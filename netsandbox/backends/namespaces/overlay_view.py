@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 
 from netsandbox.backends.linux.git_files import GitFiles, config_at
+from netsandbox.backends.linux.kept_overlays import KeptOverlays
 from netsandbox.backends.linux.private_folders import PrivateFolders
 from netsandbox.backends.linux.project_view import ProjectView
 from netsandbox.backends.linux.session_root import HOST, PROJECT, PROTECTED, SessionRoot
-from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
 from netsandbox.backends.namespaces.overlay_files import count_if_many, scan
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import home, short, working_folder
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from netsandbox_portmap.reservation import Reservation
 
-    from netsandbox.backends.namespaces.kept_overlays import HeldOverlay
+    from netsandbox.backends.linux.kept_overlays import HeldOverlay
     from netsandbox.policy.file_rules import FileRules
     from netsandbox.policy.git_config import Line
     from netsandbox.settings import RunSettings
@@ -138,12 +138,9 @@ class OverlayView(ProjectView):
 class OverlayGit(GitFiles):
     """Protects as ever, but makes and copies nothing in the folder of the overlay."""
 
-    def _is_copied(self, path: str) -> bool:
-        return self.root.overlay is not None and is_within(path, self.root.overlay[0])
-
-    def _private(self, path: str, folder: int, drafts: str) -> list[Line]:
-        return config_at(path) if self._is_copied(path) else super()._private(path, folder, drafts)
+    def _private(self, path: str, folder: int) -> list[Line]:
+        return config_at(path) if self.is_copied(path) else super()._private(path, folder)
 
     def _make(self, path: str, content: bytes | None, folder: int) -> None:
-        if not self._is_copied(path):
+        if not self.is_copied(path):
             super()._make(path, content, folder)

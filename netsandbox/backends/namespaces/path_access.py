@@ -65,8 +65,9 @@ def path_access(rules: FileRules, environment: Mapping[bytes, bytes], working: s
 def _access_to(real: str, rules: FileRules, environment: Mapping[bytes, bytes], working: str | None) -> PathAccess:
     if rules.mode != PROJECT:
         return _open_access(rules, environment, real)
-    for cache in rules.caches:
-        if is_within(real, os.path.realpath(cache.path)):
+    written = [os.path.realpath(rule.path) for rule in rules.allow_write]
+    for cache in (*rules.caches, *rules.copies):
+        if is_within(real, os.path.realpath(cache.path)) and not any(is_within(real, path) for path in written):
             return PathAccess(reads=True, writes=True, why=CACHE)
     view = _View(rules, environment, working)
     entry = view.build("true", own_paths(), None).entry_of(real)

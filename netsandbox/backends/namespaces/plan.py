@@ -187,22 +187,15 @@ def _root(root: Iterable[Step]) -> Iterable[bytes]:
     for operation, number, paths in root:
         payload = ("\0".join(paths) + "\0").encode("utf-8", "surrogateescape")
         yield step(operation.encode("ascii"), payload if number is None else numbers(number) + payload)
-    yield from _kernel_switches()
     yield step(b"E", b"")
-
-
-def _kernel_switches() -> Iterable[bytes]:
-    for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
-        yield _mount(BIND | READ_ONLY | OPTIONAL, path, path)
 
 
 def _host_view(view: View) -> list[bytes]:
     # A mount point cannot be renamed. These come early, so that later mounts are made on top of them.
-    steps = [step(b"U", texts(view.overlay[0], view.overlay[1], view.overlay[0]))] if view.overlay else []
+    steps = [step(b"U", numbers(0) + texts(view.overlay[0], view.overlay[1], view.overlay[0]))] if view.overlay else []
     steps += [_mount(BIND, path, path) for path in view.pinned]
     steps += [step(b"L", texts(path)) for path in view.links]
-    steps.append(_mount(0, "proc", "/proc", "proc"))
-    steps += _kernel_switches()
+    steps.append(_mount(READ_ONLY, "proc", "/proc", "proc"))
     steps.append(_mount(BIND | READ_ONLY | OPTIONAL, "/sys", "/sys"))
     steps.append(_mount(OPTIONAL, "tmpfs", "/dev/mqueue", "tmpfs", "mode=1777"))
     steps.append(_mount(OPTIONAL, "tmpfs", "/dev/shm", "tmpfs", "mode=1777"))  # noqa: S108

@@ -8,20 +8,24 @@ import os
 from netsandbox.backends.linux.named_paths import NamedPaths
 from netsandbox.backends.linux.private_folders import PrivateFolders
 from netsandbox.backends.linux.project_view import ProjectView
-from netsandbox.backends.linux.session_root import PROTECTED, SessionRoot
+from netsandbox.backends.linux.session_root import DEFAULT, PROTECTED, SessionRoot
 from netsandbox.paths import state_home, working_folder
 from netsandbox.runtime.project import MAX_FOLDERS, find_repositories
 from netsandbox.runtime.protection import own_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from netsandbox.policy.file_rules import FileRules, PathRule
 
 
 class PlannedFolders(PrivateFolders):
     """The folders as they would be called."""
+
+    @property
+    def links_to_break(self) -> str | None:
+        return None
 
     @property
     def empty_file(self) -> str:
@@ -45,6 +49,9 @@ class PlannedFolders(PrivateFolders):
     def clean_later(self, paths: Mapping[str, str]) -> None:
         pass
 
+    def note_unsettled(self, *groups: Iterable[str]) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
@@ -63,6 +70,10 @@ class PlannedView(ProjectView):
                 if os.path.lexists(f"{repository}/{name}"):
                     self.root.show(f"{repository}/{name}", rank=PROTECTED)
 
+    def _show_settings(self, path: str) -> None:
+        if self.root.shown_entry(self.paths.reached(path)) is None:
+            self.root.place(f"{self.folders.settings}/0", path, rank=DEFAULT)
+
     def _named_paths(self) -> NamedPaths:
         return PlannedPaths(self)
 
@@ -73,6 +84,9 @@ class PlannedPaths(NamedPaths):
             self.root.show(os.path.realpath(rule.path), writable=True)
 
     def _make_copy(self, real: str, copy: str) -> None:
+        pass
+
+    def _fill(self, real: str, copy: str) -> None:
         pass
 
 

@@ -86,27 +86,9 @@ class NamespaceServing(HelperServing):
 
     # The helper's messages
 
-    def _repair_repositories(self) -> None:
-        """The host replaced a configuration file of git, and for a moment the command could reach the new one. The
-        session is stopped until the file is in order."""
-        from netsandbox.backends.linux.project_results import repair
-        from netsandbox.runtime.inherited import write_notice
-
-        view = self._backend.project_view
-        assert view is not None
-        try:
-            for line in repair(view):
-                write_notice(self._backend.context.stderr, line)
-        except BaseException:  # the file is in an unknown state
-            self._backend.kill()
-            raise
-        self._helper.resume()
-
     def on_message(self, message: Message) -> bool:
         if message.kind == "L":
             self._watch_traps(message)
-        elif message.kind == "C":
-            self._repair_repositories()
         elif message.kind == "N":
             self.open_localhost()
             assert self._inside is not None
@@ -181,7 +163,7 @@ class NamespaceServing(HelperServing):
         return asked
 
     def _clean_later(self, path: str) -> None:
-        """An empty file is made in the private home where the session sees a program."""
+        """An empty file or folder is made in the private home where the session sees one of the host."""
         view = self._backend.project_view
         assert view is not None
         if is_within(path, view.home) and view.folders.is_kept:

@@ -117,7 +117,8 @@ class SeatbeltBackend:
 
     def prepare(self) -> None:
         command, wanted = self.context.command, self.context.settings.localhost
-        check_stdio(command.stdio)
+        settings = self.context.settings
+        check_stdio(command.stdio, (*settings.configs, settings.audit_log))
         check_for_mac(wanted)
         if self.context.settings.files.devices:
             raise HostError("a Mac has its own list of devices; leave --allow-device out")

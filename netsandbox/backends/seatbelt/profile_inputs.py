@@ -131,7 +131,7 @@ def _check_straight(
     """No path is opened through a link that lies where the command writes, or that an earlier one may have left."""
     written = [path for path in _paths((*files.allow_write, *files.caches)) if known(path) == path]
     writable = [*map(known, usual), *written]
-    for rule in (*files.allow_read, *files.allow_write, *files.caches, *files.allow_execute, *sockets):
+    for rule in (*files.allow_read, *files.allow_write, *files.caches, *files.copies, *files.allow_execute, *sockets):
         place = ResolvedPath(rule.path, known(rule.path))
         if place.name != place.real:
             links = links_to(place.name, place.real, is_same_name)
@@ -153,7 +153,7 @@ def _shown(files: FileRules, home: str, known: Callable[[str], str]) -> tuple[st
     denied = [known(path) for path in _paths(files.deny_read)]
     secrets = {f"{home}/{name}" for name in OF_MAC} if files.allow_write else ()
     named = [path for path in _paths(files.allow_write) if path in secrets]
-    opened = (*_paths(files.allow_read), *named)
+    opened = (*_paths((*files.allow_read, *files.copies)), *named)
     return tuple(path for path in opened if not any(is_within(known(path), other) for other in denied))
 
 

@@ -6,12 +6,15 @@ are served by the gateway of all sessions, as on Linux.
 
 from __future__ import annotations
 
+import os
+
 from netsandbox_portmap import REWIRE_DEVICE, REWIRE_PORT
 from netsandbox_portmap.bind_rule import BindRule, rule_for
 from netsandbox_portmap.bind_service import BindService
 from netsandbox_portmap.gateway import Gateway, GatewayPlan
 from netsandbox_portmap.host_door import HostSockets
 from netsandbox_portmap.host_ports import is_free_on_host
+from netsandbox_portmap.localhost_settings import second_port
 from netsandbox_portmap.notices import Notices
 
 from netsandbox.runtime.relay import RelayPool
@@ -86,7 +89,9 @@ class SharedLocalhost:
         self._gateway: Gateway | None = None
         if self._rewires_ports:
             settings = reservation.settings
-            plan = GatewayPlan(self._name, settings.gateway_port, None, keep_host=settings.keep_host)
+            wanted = settings.gateway_port
+            second = second_port(wanted, os.geteuid())
+            plan = GatewayPlan(self._name, wanted, None, keep_host=settings.keep_host, second=second)
             self._gateway = Gateway(loop, plan, self._servers, HostSockets(), self._relays)
             self._gateway.open(_nothing)
 

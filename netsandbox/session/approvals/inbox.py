@@ -15,6 +15,7 @@ import time
 
 from netsandbox.paths import short
 from netsandbox.policy import reasons
+from netsandbox.policy.file_rules import is_within
 from netsandbox.session.approvals import file_places
 from netsandbox.session.approvals import reply as replies
 from netsandbox.session.approvals.askable import is_askable, owner_of
@@ -121,6 +122,14 @@ class Inbox:
             return reasons.DENIED_BY_USER
         places = file_places.opening(path, operation, secret)
         return next((reasons.APPROVED for place in places if self.answer_for(*place) == reasons.APPROVED), None)
+
+    def approved_folder(self, path: str) -> str | None:
+        """The widest folder around *path*, or *path*, that is approved until the session ends; None if something in it
+        was refused."""
+        places = reversed(file_places.opening(path, file_places.READ, None))
+        folder = next((place[0] for place in places if self._approved.get(place) == FOREVER), "/").rstrip("/")
+        refused = (str(place[0]).rstrip("/") for place in self._denied if isinstance(place[1], str))
+        return None if not folder or any(is_within(each, folder) for each in refused) else folder
 
     def ask(
         self,

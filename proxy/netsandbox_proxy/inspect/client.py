@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 
 PING = 5.0  # seconds between two checks
+LOOK = 0.1  # between two looks at what passed, while there is a connection with a budget
 MAX_SILENCE = 20.0  # seconds; an engine that is still importing is silent too
 MAX_QUEUED = 8192
 MAX_PACKETS = 64  # in one round of the loop
@@ -83,6 +84,7 @@ class EngineClient:
         self._count = 0
         self._heard = 0.0
         self._timer: Timer | None = None
+        self._look_timer: Timer | None = None
 
     def open(
         self,
@@ -109,6 +111,8 @@ class EngineClient:
         if self._timer is None:
             self._heard = self._loop.now()
             self._timer = self._loop.call_later(PING, self._ping)
+        if metered and self._look_timer is None:
+            self._look_timer = self._loop.call_later(LOOK, self._look)
         return self._count
 
     def dialled(self, identity: int, n: int, descriptor: int | None) -> None:
@@ -149,11 +153,13 @@ class EngineClient:
         self._loop.watch(ours.fileno(), IN, self._on_ready)
 
     def _lose(self) -> None:
-        """The worker is gone, or is given up. Closing the channel ends it, and so does the start of the next one."""
+        """The worker is gone, or is given up: its parent kills it, since one that is taken over does not end by itself.
+        Its flows take their sockets from it."""
         sock, self._sock = self._sock, None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._look_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._look_timer = None
         queue, self._queue = self._queue, []
         for _, descriptors in queue:
             channel.close_all(descriptors)
@@ -161,6 +167,10 @@ class EngineClient:
         if sock is not None:
             self._loop.unwatch(sock.fileno())
             sock.close()
+            try:
+                channel.send(self._process.control, channel.encode({"kind": "end"}))
+            except OSError:  # EPIPE, EBADF: the engine has ended, and its worker with it
+                pass
         flows, self._flows = self._flows, {}
         for flow in flows.values():
             flow.lost()
@@ -169,11 +179,18 @@ class EngineClient:
         self._timer = None
         if self._sock is None or not self._flows:
             return None
-        if self._loop.now() - self._heard > MAX_SILENCE or any(flow.is_overdrawn() for flow in self._flows.values()):
+        if self._loop.now() - self._heard > MAX_SILENCE:
             return self._lose()
         self._timer = self._loop.call_later(PING, self._ping)
         self._send({"kind": "ping"})
         return None
+
+    def _look(self) -> None:
+        self._look_timer = None
+        if any(flow.is_overdrawn() for flow in self._flows.values()):
+            self._lose()
+        elif self._flows:
+            self._look_timer = self._loop.call_later(LOOK, self._look)
 
     # Messages
 
@@ -265,8 +282,8 @@ class EngineClient:
 
     def _ask(self, flow: InspectedFlow, identity: int, message: channel.Message) -> None:
         n = number(message, "n")
-        replaces, secrets = message.get("replaces") is True, self._secret_names(message.get("secrets", []))
-        request = HttpRequest("https", text(message, "method"), text(message, "target"), replaces, ", ".join(secrets))
+        unclear, secrets = message.get("unclear") is True, self._secret_names(message.get("secrets", []))
+        request = HttpRequest("https", text(message, "method"), text(message, "target"), unclear, ", ".join(secrets))
         self._judged.add({"kind": "judged", "id": identity, "n": n, **flow.asked(n, request)})
 
     def _secret_names(self, names: object) -> list[str]:

@@ -13,7 +13,7 @@ from mitmproxy.proxy.layers import http
 from netsandbox_proxy.inspect import captured, secret_flow
 from netsandbox_proxy.inspect.heads import check_request, check_response, counting, plain
 from netsandbox_proxy.inspect.refusals import client_certificate_hint, refusal
-from netsandbox_proxy.inspect.request_check import Refused, replaces_method
+from netsandbox_proxy.inspect.request_check import Refused, is_unclear
 from netsandbox_proxy.inspect.secret_places import HostSecrets
 
 
@@ -57,7 +57,7 @@ class ConnectionRequests:
                 "n": n,
                 "method": request.data.method.decode("ascii"),  # as it is sent; the property is in upper case
                 "target": request.path,
-                "replaces": replaces_method(request.headers.fields),
+                "unclear": is_unclear(request.data.method, request.headers.fields),
                 "secrets": names,
             }
         )

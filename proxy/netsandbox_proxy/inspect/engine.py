@@ -63,7 +63,9 @@ def _serve(control: _socket.socket, ca: SessionCa, order: sealing.OomOrder) -> N
     keeper = Keeper(control, authority, worker, order)
     while (received := channel.receive(control)) is not None:
         (settings,), descriptors = received
-        keeper.spawn(settings, descriptors)
+        keeper.end()
+        if settings["kind"] == "spawn":
+            keeper.spawn(settings, descriptors)
     keeper.end()
 
 
@@ -82,7 +84,6 @@ class Keeper:
         from netsandbox_proxy.inspect import channel
         from netsandbox_proxy.inspect.tls_contexts import TlsContexts
 
-        self.end()
         trust = _content(descriptors.pop())
         if self._contexts is None:
             self._contexts = TlsContexts(self._authority, trust)

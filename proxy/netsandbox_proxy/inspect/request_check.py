@@ -15,8 +15,13 @@ MAX_TARGET = 16 * 1024
 MAX_HEAD = 256 * 1024
 # Headers by which a server may take another method or path than those of the request line.
 REPLACING = frozenset(
-    (b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-original-url", b"x-rewrite-url")
+    (
+        *(b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-original-method"),
+        *(b"x-original-url", b"x-original-uri", b"x-rewrite-url", b"x-forwarded-uri", b"x-forwarded-path"),
+        *(b"x-forwarded-prefix", b"x-forwarded-method"),
+    )
 )
+BODILESS = (b"GET", b"HEAD")  # a server may ignore their body, and take it for the next request (RFC 9110, 9.3.1)
 _NAME = frozenset(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _BREAKING = frozenset((*range(0x09), *range(0x0A, 0x20), 0x7F))  # RFC 9110, 5.5
 _PRINTED = frozenset(range(0x21, 0x7F))
@@ -68,7 +73,18 @@ def check_authority(host: str, port: int, authorities: Iterable[bytes]) -> None:
         raise Refused(400, "malformed", "the request names no host")
 
 
-def replaces_method(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a header replaces a part of the request line. To a server that passes headers on as variables (RFC 3875,
-    4.1.18) an underscore is a hyphen."""
-    return any(name.lower().replace(b"_", b"-") in REPLACING for name, _ in headers)
+def is_unclear(method: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether servers could read another request in this one: a header replaces a part of the request line, or there is
+    a body where none belongs. To a server that passes headers on as variables (RFC 3875, 4.1.18) an underscore is a
+    hyphen."""
+    bodiless = method.upper() in BODILESS
+    for name, value in headers:
+        plain = name.lower().replace(b"_", b"-")
+        if plain in REPLACING or (bodiless and has_body(plain, value)):
+            return True
+    return False
+
+
+def has_body(name: bytes, value: bytes) -> bool:
+    """Whether the header *name*, in lower case, announces a body."""
+    return name == b"transfer-encoding" or (name == b"content-length" and value.strip().strip(b"0") != b"")

@@ -19,7 +19,7 @@ from mitmproxy.proxy.layers import http
 from mitmproxy.proxy.layers.http import _base, _events, _http1, _http2
 
 from netsandbox_proxy.inspect.refusals import client_certificate_hint, error_response
-from netsandbox_proxy.inspect.request_check import MAX_HEAD
+from netsandbox_proxy.inspect.request_check import BODILESS, MAX_HEAD, Refused
 
 MAX_INTERIM = 16
 START = len(b"HTTP/1.1 100")
@@ -98,6 +98,8 @@ class StrictHttp1Client(_http1.Http1Client):
     def send(self, event: Any) -> Any:
         if isinstance(event, http.RequestHeaders) and event.request.is_http2 and not event.end_stream:
             headers = event.request.headers
+            if event.request.data.method.upper() in BODILESS and "content-length" not in headers:
+                raise Refused(400, "malformed", "a body where none belongs, for a server of HTTP/1")
             headers.update({} if "content-length" in headers else {"transfer-encoding": "chunked"})
         if not _is_dropped(event):
             yield from super().send(event)

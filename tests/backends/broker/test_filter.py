@@ -53,20 +53,9 @@ CALLS = {
     },
 }
 ALWAYS = {"socket", "connect", "bind", "listen", "getsockname", "getpeername", "recvmsg", "recvmmsg"}
-SYSTEM_V = {
-    "shmget",
-    "shmat",
-    "shmctl",
-    "semget",
-    "semop",
-    "semctl",
-    "semtimedop",
-    "msgget",
-    "msgsnd",
-    "msgrcv",
-    "msgctl",
-}
-ABSENT = {"mq_open", "mq_unlink", "fanotify_init"}
+SHARED_MEMORY = {"shmget", "shmat", "shmctl"}
+ABSENT = {"semget", "semop", "semctl", "semtimedop", "msgget", "msgsnd", "msgrcv", "msgctl"}
+ABSENT |= {"mq_open", "mq_unlink", "fanotify_init"}
 SCHEDULING = {"sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr", "prlimit64"}
 TERMINAL = {0x5412, 0x541C, 0x540C, 0x5423}
 OWNERS = {0x8901, 0x8902}
@@ -80,7 +69,7 @@ Arguments = tuple[int, ...]
 def expected(name: str, arguments: Arguments, needs: int) -> int:
     """The rules of the broker in words."""
     values = [value & LOW for value in (*arguments, 0, 0, 0, 0, 0, 0)[:6]]
-    if name in ALWAYS | SYSTEM_V:
+    if name in ALWAYS | SHARED_MEMORY:
         return NOTIFY
     if name in ABSENT:
         return ENOSYS
@@ -245,7 +234,7 @@ def test_what_a_session_refuses_is_refused_here_too(bpf: Any, machine: str, need
 @machines
 def test_every_number_is_the_kernels(machine: str) -> None:
     header, column = numbers_of(machine), sorted(MACHINES, reverse=True).index(machine)
-    tables = {**filter.NUMBERS, **filter.CUTTING, **filter.SYSTEM_V, **filter.ABSENT}
+    tables = {**filter.NUMBERS, **filter.CUTTING, **filter.SHARED_MEMORY, **filter.ABSENT}
     ours = {name: both[column] for name, both in tables.items()}
     assert ours == {name: header.get(name) for name in ours}
     assert {name: CALLS[machine][name] for name in ours} == ours

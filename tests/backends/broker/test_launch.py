@@ -29,7 +29,8 @@ Stand = Callable[..., None]
 
 def planned(**changed: Any) -> bytes:
     """A plan that can be carried out: every file may be used."""
-    given: dict[str, Any] = {"filters": FILTERS, "handled": ALL, "permits": [(ALL, "/")], "ports": (), **changed}
+    given: dict[str, Any] = {"filters": FILTERS, "handled": ALL, "permits": [(ALL, "/")], "ports": (), "sockets": "/"}
+    given.update(changed)
     network = (*plan.addresses(BASE, f"127.{BASE >> 8}.{BASE & 255}.1"), 0)
     return plan.build(network, given.pop("ports"), given.pop("filters"), **given)
 
@@ -145,8 +146,8 @@ def test_a_folder_that_cannot_be_entered_is_replaced_by_the_root(start: Start, s
     assert (tmp_path / "where").read_text() == "/\n"
 
 
-def test_a_command_that_cannot_be_executed_says_so_on_its_report(start: Start, stand: Stand) -> None:
-    helper = start("/nonexistent")
+def test_a_command_that_cannot_be_executed_says_so_on_its_report(start: Start, stand: Stand, tmp_path: Path) -> None:
+    helper = start(str(tmp_path / "missing"))
     stand(helper, planned())
     helper.go()
     message = helper.receive()

@@ -33,6 +33,7 @@ def test_a_whole_plan() -> None:
         (b"first", b"second", b"third"),
         handled=0xFFFF,
         permits=[(4, "/usr"), (7, "/home/me/\udcff")],
+        sockets="/state",
         limits=b"Z\4\0\0\0abcd",
         working="/home/me",
     )
@@ -44,6 +45,7 @@ def test_a_whole_plan() -> None:
         (b"H", struct.pack("=II", 0xFFFF, 3)),
         (b"P", struct.pack("=I", 4) + b"/usr\0"),
         (b"P", struct.pack("=I", 7) + b"/home/me/\xff\0"),
+        (b"S", b"/state\0"),
         (b"W", b"/home/me\0"),
         (b"F", b"first"),
         (b"F", b"second"),
@@ -52,13 +54,13 @@ def test_a_whole_plan() -> None:
 
 
 def test_the_command_begins_here_if_no_folder_is_named() -> None:
-    made = plan.build((1, 2, 3, 0), (), (b"", b"", b""), handled=0, permits=())
-    assert [operation for operation, _ in steps(made)] == [b"N", b"H", b"F", b"F", b"F"]
+    made = plan.build((1, 2, 3, 0), (), (b"", b"", b""), handled=0, permits=(), sockets="/")
+    assert [operation for operation, _ in steps(made)] == [b"N", b"H", b"S", b"F", b"F", b"F"]
 
 
 def test_tcp_is_always_taken_away() -> None:
     """Landlock's rights to bind and to connect (INV-7)."""
-    made = plan.build((1, 2, 3, 0), (), (b"", b"", b""), handled=0, permits=())
+    made = plan.build((1, 2, 3, 0), (), (b"", b"", b""), handled=0, permits=(), sockets="/")
     assert words(dict(steps(made))[b"H"]) == (0, 3)
 
 

@@ -20,9 +20,8 @@ def repository(home: Any) -> Path:
     return folder
 
 
-def test_changed_protected_files_are_named_and_dangerous_settings_of_git_are_taken_back(
-    home: Any, landlocked: Try
-) -> None:
+@pytest.mark.attack(272)
+def test_changed_protected_files_are_put_back_and_dangerous_settings_of_git_too(home: Any, landlocked: Try) -> None:
     git = repository(home)
     put(home, "work/.vscode/tasks.json", "{}")
     found = landlocked(
@@ -32,13 +31,44 @@ def test_changed_protected_files_are_named_and_dangerous_settings_of_git_are_tak
         ]
     )
     assert any("can change what the host runs" in line for line in found.notices)
-    named = [line for line in found.lines if line.startswith("changed by the session")]
-    assert len(named) == 1
-    assert ".vscode/tasks.json" in named[0]
-    assert ".git/hooks/pre-commit" in named[0]
-    assert any("new in the project: .envrc" in line for line in found.lines)
+    [line] = [line for line in found.lines if line.startswith("put back in ")]
+    assert ".vscode/tasks.json" in line
+    assert ".git/hooks/pre-commit" in line
+    assert (home.work / ".vscode/tasks.json").read_text() == "{}"
+    assert not (git / "hooks/pre-commit").exists()
+    assert not (home.work / ".envrc").exists()
+    assert any("kept out of" in line and ".envrc" in line for line in found.lines)
     assert any("core.fsmonitor" in line and "taken back" in line for line in found.lines)
     assert "fsmonitor" not in (git / "config").read_text()
+
+
+PLANTS = {
+    "removed": "rm -r .vscode",
+    "a link instead": "mv .vscode x; ln -s x .vscode; echo x > x/tasks.json",
+    "a link to the same": "mv .vscode x; ln -s x .vscode",
+    "a file instead": "rm -r .vscode; echo x > .vscode",
+    "without rights": "echo x > .vscode/tasks.json; chmod 0 .vscode/tasks.json .vscode",
+    "many names, and one behind them": "cd .vscode; touch $(seq 100000 100400); echo x > tasks.json; echo x > zz.json",
+    "names for a terminal": r"mkdir $(printf '.vscode/a\033]0;x\007\377b')",
+    "another file in it": "echo x > .vscode/launch.json; mkdir .vscode/a; echo x > .vscode/a/b",
+}
+
+
+@pytest.mark.attack(272)
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_protected_folder_is_as_before(home: Any, landlocked: Try, plant: str) -> None:
+    put(home, "work/.vscode/tasks.json", "{}")
+    found = landlocked([("sh", PLANTS[plant])])
+    assert sorted(path.name for path in (home.work / ".vscode").iterdir()) == ["tasks.json"]
+    assert not (home.work / ".vscode").is_symlink()
+    assert (home.work / ".vscode/tasks.json").read_text() == "{}"
+    assert any(line.startswith("put back") for line in found.lines)
+
+
+def test_a_file_that_is_too_large_to_keep_is_named(home: Any, landlocked: Try) -> None:
+    put(home, "work/.vscode/tasks.json", "x" * (1 << 19))
+    found = landlocked([("sh", "echo x >> .vscode/tasks.json")])
+    assert any("changed by the session: " in line and ".vscode/tasks.json" in line for line in found.lines)
 
 
 def test_harmless_settings_of_git_stay(home: Any, landlocked: Try) -> None:

@@ -27,9 +27,9 @@ def test_it_is_private_and_removed_with_all_in_it(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["kept"]
 
 
-@pytest.mark.parametrize("wanted", ["", "relative", "/nonexistent"])
-def test_a_useless_folder_is_replaced_by_the_default(wanted: str) -> None:
-    folder = TemporaryFolder(wanted)
+@pytest.mark.parametrize("wanted", ["", "relative", "{tmp}/missing"])
+def test_a_useless_folder_is_replaced_by_the_default(wanted: str, tmp_path: Path) -> None:
+    folder = TemporaryFolder(wanted.format(tmp=tmp_path))
     assert folder.path.startswith(f"{os.path.realpath(DEFAULT)}/")
     folder.close()
 

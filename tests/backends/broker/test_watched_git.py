@@ -33,11 +33,13 @@ def test_hooks_and_configuration_are_watched_and_nothing_is_made(home: Path) -> 
     git(home / "app", "init", "-q")
     git(home / "app", "config", "core.hooksPath", ".hooks")
     (home / "app/.hooks").mkdir()
+    (home / "app/.vscode").mkdir()
     before = sorted(str(path) for path in (home / "app").rglob("*"))
     view, found = build(home)
     names = {path.removeprefix(f"{home}/app/") for path in view.all_watched()}
     assert {".git/config", ".git/config.worktree", ".git/hooks", ".git/commondir", ".hooks", ".vscode"} <= names
-    assert [each.path for each in found.copied] == [f"{home}/app/.git/config"]
+    copied = {each.path.removeprefix(f"{home}/app/.git/"): each.base for each in found.copied}
+    assert copied == {"config.worktree": b"", "config": (home / "app/.git/config").read_bytes()}
     assert sorted(str(path) for path in (home / "app").rglob("*")) == before
     assert not any(entry.kind == "cover" for entry in view.root.entries.values())
 
@@ -47,13 +49,14 @@ def test_a_configuration_that_is_a_link_is_only_watched(home: Path) -> None:
     (home / "app/.git/config").rename(home / "app/shared")
     (home / "app/.git/config").symlink_to("../shared")
     view, found = build(home)
-    assert found.copied == []
+    assert [each.path for each in found.copied] == [f"{home}/app/.git/config.worktree"]
     assert f"{home}/app/.git/config" in view.all_watched()
 
 
 def test_what_the_user_opened_is_not_watched(home: Path) -> None:
     git(home / "app", "init", "-q")
     (home / "app/.vscode").mkdir()
+    (home / "app/.envrc").write_text("")
     rules = FileRules(allow_write=tuple(PathRule(f"{home}/app/{name}", "--rw") for name in (".git", ".vscode")))
     view, _ = build(home, rules)
     names = [path.removeprefix(f"{home}/app/") for path in view.all_watched()]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.backends.linux import agent_files
-from netsandbox.backends.linux.agent_files import MAX_SIZE, AgentFile, make_copy, take_over
+from netsandbox.backends.linux.agent_files import MAX_SIZE, AgentFile, fill, give_new, make_copy, refresh, take_over
 from netsandbox.errors import HostError
 
 PROJECT = "/home/me/shop"
@@ -122,3 +122,104 @@ def test_half_a_character_stays_text_that_the_next_session_reads(host: Path, cop
     assert take_over(file, PROJECT) == []
     assert json.loads(host.read_text("utf-8"))["theme"] == "\ud83d"
     assert make_copy(str(host), str(copy)).before["theme"] == "\ud83d"
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """An agent's folder of the host, and the folder of its copy."""
+    for name in ("host/agents", "copy"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "host/settings.json").write_text("of the host")
+    (tmp_path / "host/agents/x.md").write_text("of the host")
+    return tmp_path / "host", tmp_path / "copy"
+
+
+def newer(path: Path, text: str) -> None:
+    """Write until the clock of files has ticked."""
+    before = max((each.lstat().st_ctime_ns for each in path.parents[1].rglob("*")), default=0)
+    path.write_text(text)
+    while path.stat().st_ctime_ns <= before:
+        path.write_text(text)
+
+
+def test_what_the_host_changed_later_is_taken_from_the_copy(folders: tuple[Path, Path]) -> None:
+    host, copy = folders
+    newer(copy / "settings.json", "inside")
+    (copy / "new").write_text("inside")
+    refresh(str(host), str(copy), [])
+    assert (copy / "settings.json").read_text() == "inside"
+    newer(host / "settings.json", "later")
+    refresh(str(host), str(copy), [])
+    assert [path.name for path in copy.iterdir()] == ["new"]
+
+
+def test_nothing_is_in_the_way_of_what_is_mounted(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    host, copy = folders
+    (host / "projects/a").mkdir(parents=True)
+    for name in ("projects", "settings.json"):
+        (copy / name).symlink_to(tmp_path)
+    (copy / "agents").write_text("no folder")
+    written = [f"{host}/{name}" for name in ("projects/a", "settings.json", "agents/x.md")]
+    refresh(str(host), str(copy), written)
+    assert not list(copy.iterdir())
+    (copy / "settings.json").write_text("plain")
+    refresh(str(host), str(copy), written)
+    assert (copy / "settings.json").read_text() == "plain", "the twin: a mount covers it"
+
+
+def test_small_files_are_copied_and_links_lead_to_what_is_written(folders: tuple[Path, Path]) -> None:
+    host, copy = folders
+    (host / "sessions").mkdir()
+    (host / "large").write_bytes(bytes(agent_files.MAX_COPIED + 1))
+    (host / "link").symlink_to("/etc/passwd")
+    for _ in range(2):
+        fill(str(host), str(copy), [f"{host}/sessions"])
+        assert {path.name for path in copy.iterdir()} == {"agents", "settings.json", "sessions"}
+        assert os.readlink(copy / "sessions") == f"{host}/sessions"
+        assert (copy / "agents/x.md").read_text() == "of the host"
+    newer(copy / "agents/x.md", "inside")
+    fill(str(host), str(copy), [])
+    assert (copy / "agents/x.md").read_text() == "inside"
+    newer(host / "agents/x.md", "later")
+    fill(str(host), str(copy), [])
+    assert (copy / "agents/x.md").read_text() == "later"
+
+
+def test_a_copy_is_made_through_no_link_of_an_earlier_session(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    host, copy = folders
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (copy / "agents").symlink_to(victim)
+    (copy / "settings.json").symlink_to(victim / "settings.json")
+    newer(host / "settings.json", "later")
+    fill(str(host), str(copy), [])
+    assert not list(victim.iterdir())
+    assert (copy / "agents/x.md").read_text() == (host / "agents/x.md").read_text()
+    assert not (copy / "settings.json").is_symlink()
+
+
+def test_a_new_login_reaches_the_host_once(folders: tuple[Path, Path]) -> None:
+    host, copy = folders
+    login, made = host / "auth.json", copy / "auth.json"
+    assert give_new(str(login), str(made)) == []
+    assert not login.exists()
+    made.write_text("first")
+    assert give_new(str(login), str(made)) == []
+    assert (login.read_text(), login.stat().st_mode & 0o777) == ("first", 0o600)
+    made.write_text("second")
+    assert give_new(str(login), str(made)) == []
+    assert login.read_text() == "first", "the host's own stays"
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "large"])
+def test_what_is_no_plain_login_stays_in_the_project(folders: tuple[Path, Path], kind: str) -> None:
+    host, copy = folders
+    if kind == "link":
+        (copy / "auth.json").symlink_to(host / "settings.json")
+    elif kind == "folder":
+        (copy / "auth.json").mkdir()
+    else:
+        (copy / "auth.json").write_bytes(bytes(MAX_SIZE + 1))
+    (line,) = give_new(f"{host}/auth.json", f"{copy}/auth.json")
+    assert "auth.json stays in the project: " in line
+    assert not (host / "auth.json").exists()

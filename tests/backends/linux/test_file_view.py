@@ -195,7 +195,8 @@ def test_writing_is_confined_where_the_mode_says_so(home: Path, tmp_path: Path) 
     narrow = file_view(confined(allow_write=()), {}).writable
     assert file_view(opened(), {}).writable is None, "the twin"
     assert narrow is not None
-    assert {"/dev", "/proc"} < set(narrow)
+    assert "/dev" in narrow
+    assert "/proc" not in narrow
     assert any(os.path.commonpath([home, path]) == path for path in narrow)
     wide = file_view(said, environment).writable
     assert wide is not None
@@ -345,3 +346,18 @@ def test_devices_that_control_the_machine_are_closed_unless_a_rule_opens_them(
     closed = {Path(path).name for path in module._closed_devices((f"{tmp_path}/kvm",))}
     assert closed >= {"kmsg", "vcs1", "tun"}
     assert closed.isdisjoint(("kvm", "null", "dri"))
+
+
+def test_the_folder_of_an_agent_is_read_and_not_written(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are no copies in these modes; only what goes back to the host is written."""
+    monkeypatch.setattr(module, "TEMPORARY", ())
+    (home / ".claude/projects").mkdir(parents=True)
+    copies, written = rules(home / ".ssh", home / ".claude"), rules(home / ".claude/projects")
+    found = file_view(confined(copies=copies, allow_write=written), {})
+    assert found.writable is not None
+    assert str(home / ".claude/projects") in found.writable
+    assert not {str(home / ".claude"), str(home / ".ssh")} & set(found.writable)
+    assert str(home / ".ssh") not in found.folders, "it is shown, whatever it holds"
+    cached = file_view(confined(caches=copies[1:]), {}).writable
+    assert cached is not None
+    assert str(home / ".claude") in cached, "the twin: a cache is written"

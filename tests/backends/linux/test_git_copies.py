@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.linux.git_copies import MAX_CONFIG, Copied, make, read_file
+from netsandbox.backends.linux.git_copies import MAX_CONFIG, make, read_file, unlock
 from netsandbox.backends.linux.private_folders import open_folder
 
 
@@ -28,29 +28,21 @@ def test_only_a_plain_file_is_read(tmp_path: Path, kind: str) -> None:
         read_file(str(path))
 
 
-@pytest.mark.parametrize("has_drafts", [True, False])
-def test_a_file_is_made_whole_and_replaces_none(tmp_path: Path, *, has_drafts: bool) -> None:
-    if has_drafts:
-        (tmp_path / "hooks").mkdir()
+def test_a_file_is_made_whole_and_replaces_none(tmp_path: Path) -> None:
     folder = open_folder(str(tmp_path))
-    make(folder, "commondir", b".\n", f"{tmp_path}/hooks")
-    assert (tmp_path / "commondir").read_bytes() == b".\n"
+    make(folder, "commondir", b".\n")
     with pytest.raises(FileExistsError):
-        make(folder, "commondir", b"x", f"{tmp_path}/hooks")
+        make(folder, "commondir", b"x")
     os.close(folder)
-    assert not has_drafts or list((tmp_path / "hooks").iterdir()) == []
+    assert (tmp_path / "commondir").read_bytes() == b".\n"
+    assert os.listdir(tmp_path) == ["commondir"]
 
 
-def test_a_copy_of_another_session_is_known_by_its_second_name(tmp_path: Path) -> None:
-    (tmp_path / "hooks").mkdir()
-    path = tmp_path / "config"
-    path.write_text("")
-    copied = Copied(str(path), f"{tmp_path}/copy", b"", os.lstat(path), f"{tmp_path}/hooks")
-    assert copied.is_own()
-    (tmp_path / "new").write_text("")
-    (tmp_path / "new").rename(path)
-    assert not copied.is_own()
-    assert not copied.adopts()
-    (tmp_path / f"hooks/netsandbox-{path.stat().st_ino}").hardlink_to(path)
-    assert copied.adopts()
-    assert copied.is_own()
+def test_rights_to_a_folder_are_given_back_and_a_link_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir(0)
+    (tmp_path / "link").symlink_to("closed")
+    monkeypatch.setattr(os, "access", lambda path, mode: bool(os.stat(path).st_mode & 0o500))  # as for any user
+    assert not unlock(str(tmp_path / "link"))
+    assert unlock(str(tmp_path / "closed"))
+    assert not unlock(str(tmp_path / "closed"))
+    assert (tmp_path / "closed").stat().st_mode & 0o777 == 0o700

@@ -120,7 +120,7 @@ def test_included_files_and_hooks_in_the_project_are_read_only(project: Path, pr
     assert is_pinned(git, project / "conf")
     assert is_pinned(git, project / "my")
     assert git.root.entries[f"{project}/linked"].kind == "cover"
-    assert git.absent == [f"{project}/.git/rebase-merge/git-rebase-todo", f"{project}/conf/missing"]
+    assert git.absent == [f"{project}/conf/missing"]
 
 
 def test_the_users_own_settings_count_too(project: Path, protect: Protect) -> None:
@@ -168,10 +168,35 @@ def test_a_worktree_protects_the_repository_that_it_belongs_to(project: Path, pr
 
 def test_nothing_is_written_to_a_repository_outside(project: Path, protect: Protect) -> None:
     """An earlier session may have made a `commondir` that names it."""
-    repository(project.parent / "other/.git")
+    other = repository(project.parent / "other/.git")
+    before = sorted(os.listdir(other))
     (repository(project / ".git") / "commondir").write_text("../../other/.git\n")
     git = protect()
-    assert [each.drafts for each in git.copied] == [f"{project}/.git/hooks"]
+    assert [each.path for each in git.copied] == [f"{project}/.git/config.worktree"]
+    assert sorted(os.listdir(other)) == before
+
+
+def test_files_of_operations_are_known_also_those_of_worktrees(project: Path, protect: Protect) -> None:
+    for folder in ("rebase-merge", "worktrees/a/sequencer"):
+        (repository(project / ".git") if folder == "rebase-merge" else project / ".git").joinpath(folder).mkdir(
+            parents=True
+        )
+    (project / ".git/rebase-merge/git-rebase-todo").write_text("exec make\n")
+    (project / ".git/worktrees/a/sequencer/opts").write_text("")
+    assert protect().operations == {
+        f"{project}/.git/rebase-merge/git-rebase-todo": b"exec make\n",
+        f"{project}/.git/worktrees/a/sequencer/opts": b"",
+    }
+
+
+def test_a_git_directory_that_was_replaced_is_not_held(project: Path, protect: Protect) -> None:
+    repository(project / ".git")
+    git = protect()
+    assert git.is_held(f"{project}/.git")
+    (project / ".git").rename(project / "old")
+    assert not git.is_held(f"{project}/.git")
+    (project / ".git").mkdir()
+    assert not git.is_held(f"{project}/.git")
 
 
 def test_submodules_are_protected_with_their_git_files(project: Path, protect: Protect) -> None:

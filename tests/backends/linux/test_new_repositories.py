@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from netsandbox.backends.linux import new_repositories
-from netsandbox.backends.linux.new_repositories import unlock
 from netsandbox.backends.linux.project_results import finish
 from tests.backends.linux.test_project_results import CONFIG, Begin, begin, project
 from tests.backends.linux.test_project_results_git import REFUSED, nested
@@ -164,18 +163,3 @@ def test_an_index_that_cannot_be_read_is_told(project: Path, begin: Begin) -> No
     view = begin()
     (project / ".git/index").write_bytes(b"DIRC" + b"\0\0\xe0\0" * 9)
     assert ".git/index cannot be read: it may name new repositories" in finish(view)
-
-
-def test_rights_that_cannot_be_given_back_end_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    (tmp_path / "file").chmod(0o600)
-    assert unlock([str(tmp_path), str(tmp_path / "file")]) is False
-    monkeypatch.setattr(os, "access", lambda *words, **named: False)
-    assert unlock([str(tmp_path)]) is True
-    assert unlock([str(tmp_path / "gone")]) is False
-
-    def refuse(*words: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "chmod", refuse)
-    assert unlock([str(tmp_path)]) is False

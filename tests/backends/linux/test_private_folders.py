@@ -33,19 +33,18 @@ def test_names_of_projects_cannot_leave_the_folder(tmp_path: Path) -> None:
 
 def test_sessions_at_once_use_different_folders_of_a_cache(tmp_path: Path) -> None:
     first, second = PrivateFolders(str(tmp_path), "/a"), PrivateFolders(str(tmp_path), "/a")
-    one, two = first.cache("/c", shared=False), second.cache("/c", shared=False)
+    one, two = first.cache("/c"), second.cache("/c")
     assert one != two
     first.close()
-    assert PrivateFolders(str(tmp_path), "/a").cache("/c", shared=False) == one
+    assert PrivateFolders(str(tmp_path), "/a").cache("/c") == one
     second.close()
 
 
-def test_a_shared_cache_is_that_of_all_projects(tmp_path: Path) -> None:
+def test_no_two_projects_and_no_two_caches_have_a_folder_in_common(tmp_path: Path) -> None:
     first, second = PrivateFolders(str(tmp_path), "/a"), PrivateFolders(str(tmp_path), "/b")
-    one = first.cache("/c", shared=True)
+    one = first.cache("/c")
     first.close()
-    assert second.cache("/c", shared=True) == one
-    assert second.cache("/d", shared=True) != one
+    assert len({one, second.cache("/c"), second.cache("/d")}) == 3
     second.close()
 
 
@@ -53,9 +52,9 @@ def test_too_many_sessions_of_a_cache_are_an_error(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(private_folders, "MAX_SLOTS", 2)
     held = [PrivateFolders(str(tmp_path), "/a") for _ in range(3)]
     for each in held[:2]:
-        each.cache("/c", shared=False)
+        each.cache("/c")
     with pytest.raises(HostError, match="end some"):
-        held[2].cache("/c", shared=False)
+        held[2].cache("/c")
     for each in held:
         each.close()
 

@@ -53,7 +53,7 @@ def test_a_link_to_a_cache_of_ours_is_not_listed(tmp_path: Path) -> None:
     for inside in (tmp_path / "homes/shop-0a/home", tmp_path / "homes/shared/fresh/0/data/home"):
         inside.mkdir(parents=True)
         (inside / ".npm").symlink_to(tmp_path / "homes/shop-0a/caches/0b/0/data")
-        (inside / ".pnpm").symlink_to(tmp_path / "homes/shared/caches/0c/0/data")
+        (inside / ".pnpm").symlink_to(tmp_path / "homes/shop-0a/caches/0c/0/data")
         (inside / ".other").symlink_to(tmp_path / "else/homes/x")
         assert PrivateHome(str(inside), "/h").written() == ("/h/.other",)
 

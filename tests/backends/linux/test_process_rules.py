@@ -91,6 +91,14 @@ def test_a_hard_limit_of_the_caller_stays(machine: Any) -> None:
     assert int.from_bytes(value, "little") == min(hard, 10**9) if hard != resource.RLIM_INFINITY else 10**9
 
 
+def test_no_core_means_none_for_a_program_that_gets_cores_either(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a limit of 0 the kernel still gives a core to a program that core_pattern names; with 1 it does not."""
+    machine(cgroup=False, root=False)
+    monkeypatch.setattr(process_rules.resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY,) * 2)
+    for text, value in (("core=0", 1), ("core=4K", 4096)):
+        assert steps(rules(limits=limits(text)).steps) == [("Z", [resource.RLIMIT_CORE], value.to_bytes(8, "little"))]
+
+
 def test_no_debugging_closes_reading_and_writing_but_for_all_else() -> None:
     found = rules(no_debug=True)
     assert steps(found.steps) == [("H", [6], b""), ("P", [6], b"")]

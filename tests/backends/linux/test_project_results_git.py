@@ -1,4 +1,4 @@
-"""The end of a session with several repositories, and with hooks in which nothing can be written."""
+"""The end of a session with several repositories."""
 
 from __future__ import annotations
 
@@ -7,49 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.linux import project_results
-from netsandbox.backends.linux.project_results import finish, repair
+from netsandbox.backends.linux import git_results
+from netsandbox.backends.linux.project_results import finish
 from netsandbox.backends.linux.project_view import ProjectView
-from tests.backends.linux.test_project_results import BRANCH, CONFIG, Begin, begin, copy_of, project
+from tests.backends.linux.test_project_results import BRANCH, CONFIG, Begin, begin, project
 
 __all__ = ["begin", "project"]
 
 REFUSED = "[core]\n\tfsmonitor = evil\n"
-
-
-def take_hooks(folder: Path, kind: str) -> None:
-    """Make the folder of the hooks one that takes no draft."""
-    hooks = folder / ".git/hooks"
-    hooks.rmdir()
-    if kind == "file":
-        hooks.write_text("")
-    else:
-        (folder.parent / "elsewhere").mkdir()
-        hooks.symlink_to(folder.parent / "elsewhere")
-
-
-@pytest.mark.parametrize("kind", ["link", "file"])
-def test_hooks_that_take_no_draft_stop_no_session(project: Path, begin: Begin, kind: str) -> None:
-    take_hooks(project, kind)
-    view = begin()
-    assert (project / ".git/commondir").read_text() == ".\n"
-    copy_of(view).write_text(CONFIG + BRANCH)
-    assert finish(view) == []
-    assert (project / ".git/config").read_text() == CONFIG + BRANCH
-    assert not (project / ".git/commondir").exists()
-    assert not list((project / ".git").glob("netsandbox-*"))
-    if kind == "link":
-        assert list((project.parent / "elsewhere").iterdir()) == []
-
-
-@pytest.mark.parametrize("kind", ["link", "file"])
-def test_without_drafts_a_change_is_taken_back_too(project: Path, begin: Begin, kind: str) -> None:
-    take_hooks(project, kind)
-    view = begin()
-    (project / ".git/config").write_text(CONFIG + REFUSED)
-    [line] = repair(view)
-    assert "core.fsmonitor" in line
-    assert (project / ".git/config").read_text() == CONFIG
 
 
 def nested(project: Path, names: list[str]) -> None:
@@ -76,7 +41,7 @@ def test_lines_about_urls_come_first_and_are_never_left_out(project: Path, begin
     lines = finish(view)
     assert "has new URLs" in " ".join(lines[:2])
     assert "is taken back" in " ".join(lines[:2])
-    assert len(lines) == project_results.MAX_LINES + 1
+    assert len(lines) == git_results.MAX_LINES + 1
     assert "left out" in lines[-1]
     assert taken.read_text() == CONFIG
 
@@ -95,7 +60,7 @@ def test_sessions_wait_once_for_all_locks_of_git(project: Path, begin: Begin, mo
     lines = finish(view)
     assert len(lines) == 4
     assert all("config.lock exists" in line for line in lines)
-    assert len(pauses) < project_results.MAX_WAITS
+    assert len(pauses) < git_results.MAX_WAITS
     assert all(lock.exists() for lock in locks)
 
 
@@ -108,6 +73,6 @@ def test_new_repositories_are_named_and_lose_what_could_run_a_program(project: P
     assert "risky/.git is new and lost" in lost
     assert "core.fsmonitor" in lost
     assert "new in the project: plain/.git, risky/.git; " in named
-    assert (project / "risky/.git/config").read_text() == f"{CONFIG}[core]\n"
+    assert (project / "risky/.git/config").read_text() == CONFIG
     assert (project / "risky/.git/config.netsandbox").read_text() == CONFIG + REFUSED
     assert (project / "plain/.git/config").read_text() == CONFIG + "[core]\n\tlogallrefupdates = true\n"

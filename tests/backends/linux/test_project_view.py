@@ -10,7 +10,7 @@ import pytest
 from netsandbox.backends.linux.project_view import ProjectView
 from netsandbox.backends.linux.session_root import DENIED
 from netsandbox.policy.file_rules import FileRules, PathRule
-from netsandbox.policy.shown_files import SHELL_FILES
+from netsandbox.policy.shown_files import SHELL_FILES, SHELL_FOLDERS
 from netsandbox.runtime.project import Project
 from netsandbox.runtime.protection import OwnPaths
 from netsandbox.runtime.written_folders import is_written
@@ -33,7 +33,7 @@ def test_existing_toolchains_and_settings_are_shown_read_only(home: Path, build:
         (home / name).write_text("")
     root, _ = build()
     shown = {path.removeprefix(f"{home}/") for path in root.entries if path.startswith(f"{home}/")}
-    shown -= set(SHELL_FILES)
+    shown -= {*SHELL_FILES, *SHELL_FOLDERS}
     assert shown == {"app", ".nvm", ".cargo/bin", ".gitconfig", ".config/git/config"}
     assert not any(root.entries[f"{home}/{name}"].writable for name in shown - {"app"})
 

@@ -131,15 +131,15 @@ def test_a_path_is_shown_by_its_nearest_entry() -> None:
 @pytest.mark.parametrize(("path", "written"), [("/a,b", "/a\\,b"), ("/a:b", "/a\\:b"), ("/a\\b", "/a\\\\b")])
 def test_the_options_of_an_overlay_are_escaped(path: str, written: str) -> None:
     root = SessionRoot()
-    root.cache(path, "/upper", path)
-    ((_, _, (options, upper, at)),) = root.steps()
-    assert options == f"lowerdir={HOST}{written},upperdir={HOST}/upper/data,workdir={HOST}/upper/work,userxattr"
-    assert (upper, at) == (f"{HOST}/upper/data", path)
+    root.cache("/lower", path, "/at")
+    ((_, _, (lower, options, upper, at)),) = root.steps()
+    assert options == f"lowerdir=.,upperdir={HOST}{written}/data,workdir={HOST}{written}/work,userxattr"
+    assert (lower, upper, at) == (f"{HOST}/lower", f"{HOST}{path}/data", "/at")
 
 
 def test_a_path_too_long_for_mount_options_is_an_error() -> None:
     with pytest.raises(UsageError, match="too long"):
-        SessionRoot().cache("/" + "a" * MAX_OPTIONS, "/upper", "/a")
+        SessionRoot().cache("/lower", "/" + "a" * MAX_OPTIONS, "/a")
 
 
 def test_a_pin_holds_each_folder_up_to_the_one_that_is_shown() -> None:

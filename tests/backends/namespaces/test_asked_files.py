@@ -7,14 +7,15 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from netsandbox import paths
 from netsandbox.backends.linux.seccomp_notify import NOTIFICATION
-from netsandbox.backends.namespaces import asked_files
+from netsandbox.backends.namespaces import asked_files, file_opener
 from netsandbox.backends.namespaces.asked_files import READ, WRITE, AskedFiles, AskRules
 from netsandbox.backends.namespaces.file_calls import observed_calls
 from netsandbox.policy.file_rules import FileRules, path_rule
@@ -49,10 +50,14 @@ class Inbox:
 
     def __init__(self) -> None:
         self.answer: str | None = None
+        self.folder: str | None = None
         self.asked: list[tuple[object, object]] = []
 
     def answer_for_file(self, path: str, operation: str, secret: str | None) -> str | None:
         return None
+
+    def approved_folder(self, path: str) -> str | None:
+        return self.folder
 
     def ask(self, place: Any, attempt: Any, by: Any, answered: Any, secret: str | None = None) -> str | None:
         self.asked.append((place, secret))
@@ -78,10 +83,13 @@ class Records:
 
 
 class Opener:
+    requests: ClassVar[list[tuple[int, str]]] = []
+
     def __init__(self, loop: object, pid: int) -> None:
-        pass
+        self.requests.clear()
 
     def request(self, does: int, path: str, done: Callable[[int, int], None], **more: object) -> None:
+        self.requests.append((does, path))
         fd = os.open(path, os.O_RDONLY)
         done(0, fd)
         os.close(fd)
@@ -171,6 +179,16 @@ def test_only_a_yes_hands_the_file_over(bench: Bench, answer: str, outcome: str)
     assert [note["reason"] for note in bench.records.notes] == [answer]
 
 
+def test_an_approved_folder_is_shown_once_unless_something_in_it_is_closed(bench: Bench) -> None:
+    bench.inbox.answer = "approved"
+    plan, docs = str(bench.home / "docs" / "plan"), str(bench.home / "docs")
+    for folder in (None, str(bench.home), plan, docs, docs):  # the home has secrets, and the plan is no folder
+        bench.inbox.folder = folder
+        assert bench.take(Path(plan)) == "canary"
+    opened = (file_opener.OPEN, plan)
+    assert Opener.requests == [opened, opened, opened, (file_opener.SHOW, docs), opened, opened]
+
+
 @pytest.mark.attack(228)
 @pytest.mark.parametrize(("does", "flags", "marks"), [(b"r", os.O_RDONLY, 0), (b"w", os.O_RDWR, 1)])
 def test_a_file_that_may_be_written_is_no_longer_the_users_own(
@@ -180,9 +198,10 @@ def test_a_file_that_may_be_written_is_no_longer_the_users_own(
     bench.inbox.answer = "approved"
     assert bench.take(bench.home / "docs" / "plan", does, flags) == "canary"
     assert len(list(writers(str(bench.home / "docs" / "plan")))) == marks
-    (bench.home / ".local/share/netsandbox/written").mkdir(parents=True, exist_ok=True)
-    (bench.home / ".local/share/netsandbox/written").rename(bench.home / "away")
-    (bench.home / ".local/share/netsandbox/written").write_text("no folder for marks")
+    written = Path(paths.memory_home(), "written")
+    written.mkdir(parents=True, exist_ok=True)
+    written.rename(bench.home / "away")
+    written.write_text("no folder for marks")
     assert bench.take(bench.home / "docs" / "plan", does, flags) == ("EACCES" if marks else "canary")
 
 

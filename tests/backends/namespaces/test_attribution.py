@@ -46,7 +46,7 @@ def test_the_holder_is_named_though_its_other_descriptors_come_and_go():
             accepted, source = server.accept()
             accepted.recv(1)
             attribution = Attribution(os.getpid(), lambda: 1.0)
-            named = [attribution(source) for _ in range(200)]
+            named = [attribution(source) for _ in range(40)]
             accepted.close()
         finally:
             os.kill(child, signal.SIGKILL)

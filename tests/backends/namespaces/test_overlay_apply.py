@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.backends.linux.kept_overlays import Overlay
 from netsandbox.backends.namespaces import overlay_apply
-from netsandbox.backends.namespaces.kept_overlays import Overlay
 from netsandbox.backends.namespaces.overlay_apply import DRAFT, Application
 from netsandbox.backends.namespaces.overlay_files import scan
 from netsandbox.errors import NetsandboxError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces.kept_overlays import Overlay
+from netsandbox.backends.linux.kept_overlays import Overlay
 from netsandbox.backends.namespaces.overlay_files import MAX_DEPTH, content, count_if_many, scan
 from netsandbox.errors import NetsandboxError
 from netsandbox.policy.overlay_changes import FILE, OTHER, Change

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.backends.linux.kept_overlays import KeptOverlays
 from netsandbox.backends.linux.session_root import HOST, READ_ONLY
-from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
 from netsandbox.backends.namespaces.overlay_view import OverlayView, SessionOverlay, overlay_folder
 from netsandbox.errors import UsageError
 from netsandbox.policy.file_rules import FileRules, PathRule

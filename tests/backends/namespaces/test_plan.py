@@ -62,9 +62,9 @@ def test_who_the_session_is_and_its_filter_are_carried_unchanged() -> None:
 def test_proc_is_private_and_the_kernels_switches_are_read_only() -> None:
     """124: /proc/sys with core_pattern, sysrq-trigger and /sys; INV-8 for what the view names."""
     found = mounts(read(plan.build(view(), b"")))
-    assert found[0] == (0, b"proc", b"/proc", b"proc", b"")
+    assert found[0] == (READ_ONLY, b"proc", b"/proc", b"proc", b"")
     read_only = {target for flags, source, target, *_ in found if flags & READ_ONLY and source == target}
-    assert {b"/proc/sys", b"/proc/sysrq-trigger", b"/sys"} <= read_only
+    assert b"/sys" in read_only
     assert (OPTIONAL, b"tmpfs", b"/dev/shm", b"tmpfs", b"mode=1777") in found
 
 

@@ -123,3 +123,19 @@ def test_more_writable_paths_than_there_is_room_for_are_refused(start: Start, tm
 def test_a_plan_whose_paths_do_not_end_is_refused(start: Start) -> None:
     identity = plan.step(b"I", plan.numbers(os.geteuid(), os.getegid()))
     assert "reading the plan" in refused(start("true"), identity + plan.step(b"W", b"/tmp"))
+
+
+@pytest.mark.attack(146)
+def test_146_an_overlay_does_not_follow_a_link_that_took_the_place_of_its_folder(
+    standing: Start, tmp_path: Path
+) -> None:
+    """A cache shows its own changes alone then."""
+    for name in ("host", "ours/data", "ours/work", "at"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "host" / "who").write_text("host")
+    (tmp_path / "link").symlink_to(tmp_path / "host")
+    options = f"lowerdir=.,upperdir={tmp_path}/ours/data,workdir={tmp_path}/ours/work,userxattr"
+    for lower, seen in (("host", 0), ("link", 1)):
+        cache = plan.texts(f"{tmp_path}/{lower}", options, f"{tmp_path}/ours/data", f"{tmp_path}/at")
+        message = standing("test", "-e", f"{tmp_path}/at/who", more=plan.step(b"C", cache)).receive()
+        assert (message.kind, os.WEXITSTATUS(message.number)) == ("S", seen), lower

@@ -89,10 +89,10 @@ def test_what_the_terminal_sent_to_both_is_not_sent_again(
 ) -> None:
     ran = start("sleep", "60")
     got: list[int] = []
-    monkeypatch.setattr(helper_process, "_in_foreground", lambda: foreground)
-    monkeypatch.setattr(ran, "send", got.append)
-    ran.signal(number)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(helper_process, "_in_foreground", lambda: foreground)
+        patch.setattr(ran, "send", got.append)
+        ran.signal(number)
     ran.close()
     assert len(got) == sent
 

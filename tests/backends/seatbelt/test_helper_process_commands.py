@@ -99,7 +99,7 @@ def test_when_the_supervisor_is_killed_the_command_and_its_children_end(helper: 
         pids = [int(word) for word in supervisor.stdout.readline().split()]
         assert len(pids) == 2
         supervisor.kill()
-        assert what_stays(lambda: [pid for pid in pids if not is_gone(pid)], within=1.0) == []
+        assert what_stays(lambda: [pid for pid in pids if not is_gone(pid)]) == []
 
 
 @pytest.mark.attack(132)

@@ -380,3 +380,20 @@ def test_146_a_command_that_is_a_link_in_the_project_opens_nothing_elsewhere(
     request = Request("file-read-data", path=resolved(plan))
     assert denied_under_all(load(text(held, command="./tool")), request)
     assert allowed_under_all(load(text(held, command=str(plan))), request)
+
+
+@pytest.mark.attack(290)
+def test_290_the_folder_of_an_agent_is_read_only_except_for_what_goes_back(
+    held: SeatbeltReservation, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are no copies on a Mac."""
+    monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda *_: ())
+    folder = place / "agent"
+    (folder / "projects").mkdir(parents=True)
+    rules = FileRules(copies=rule(folder), allow_write=(*rule(folder / "projects"), *rule(folder / "login.json")))
+    profile, own = judged(held, files=rules), resolved(folder)
+    assert allowed_under_all(profile, Request("file-read-data", path=f"{own}/settings.json"))
+    for name in ("projects/1.jsonl", "login.json"):
+        assert allowed_under_all(profile, Request("file-write-create", path=f"{own}/{name}"))
+    for name in ("settings.json", "shell-snapshots/x.sh", "hooks/x", "login.json.d"):
+        assert denied_under_all(profile, Request("file-write-create", path=f"{own}/{name}"))

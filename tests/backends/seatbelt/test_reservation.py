@@ -162,10 +162,10 @@ def test_a_device_that_this_mac_lacks_is_an_error_before_anything_else(
 
 
 def test_what_was_held_is_free_when_taking_fails(take: Take, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reservation, "DoorSockets", _refuse)
-    with pytest.raises(HostError, match="no door"):
-        take(base=28100)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(reservation, "DoorSockets", _refuse)
+        with pytest.raises(HostError, match="no door"):
+            take(base=28100)
     held = take(base=28100)
     assert held.window is not None
     assert held.window.base == 28100

@@ -206,9 +206,9 @@ def named(stack: Selection, place: tuple[str, str]) -> set[str]:
     [
         ([], (), set()),
         ([], ("node",), set()),
-        ([], ("claude",), {"~/.claude/"}),
+        ([], ("claude",), {"~/.claude/history.jsonl"}),
         (["[filesystem]\nallow_write = []\n"], (), set()),
-        (["[sandbox]\nprofiles = ['claude']\n"], (), {"~/.claude/"}),
+        (["[sandbox]\nprofiles = ['claude']\n"], (), {"~/.claude/history.jsonl"}),
     ],
 )
 def test_what_is_detected_opens_caches_and_nothing_to_write(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 
@@ -65,13 +66,17 @@ def test_a_worker_that_hangs_is_replaced(bench: EngineBench, monkeypatch: pytest
 
 
 def test_a_worker_that_sends_more_than_it_asked_for_is_ended(
-    bench: EngineBench, monkeypatch: pytest.MonkeyPatch
+    bench: EngineBench,
 ) -> None:
-    monkeypatch.setattr("netsandbox_proxy.inspect.client.PING", 0.2)
+    """It is killed at once: a stopped one reads no end of its channel, and holds its sockets."""
     _, honest = bench.secured(budget="1MB")
     _, flow = bench.secured(budget="1MB")
+    worker = os.pidfd_open(bench.worker())
+    signal.pidfd_send_signal(worker, signal.SIGSTOP)
     flow.overdraws = True
-    assert wait_for(lambda: flow.is_lost and honest.is_lost)
+    assert wait_for(lambda: flow.is_lost and honest.is_lost, 3)  # before the next ping
+    assert select.select([worker], [], [], 10)[0]
+    os.close(worker)
 
 
 def test_without_an_engine_nothing_is_served(bench: EngineBench) -> None:
@@ -141,12 +146,12 @@ class Pretender:
         b"{}",
         b"not json",
         b"[" * 2000,
-        b'{"kind":"ask","id":1,"n":-1,"method":"GET","target":"/","replaces":false}',
-        b'{"kind":"ask","id":1,"n":1,"method":"GET\\r\\n","target":"/","replaces":false}',
-        b'{"kind":"ask","id":1,"n":1,"method":"GET","target":["/"],"replaces":false}',
-        b'{"kind":"ask","id":1,"n":1,"method":"GET","target":"/","replaces":false,"secrets":["OTHER"]}',
-        b'{"kind":"ask","id":1,"n":1,"method":"GET","target":"/","replaces":false,"secrets":"TOKEN"}',
-        b'{"kind":"ask","id":1,"n":1,"method":"GET","target":"/","replaces":false,"secrets":[["TOKEN"]]}',
+        b'{"kind":"ask","id":1,"n":-1,"method":"GET","target":"/","unclear":false}',
+        b'{"kind":"ask","id":1,"n":1,"method":"GET\\r\\n","target":"/","unclear":false}',
+        b'{"kind":"ask","id":1,"n":1,"method":"GET","target":["/"],"unclear":false}',
+        b'{"kind":"ask","id":1,"n":1,"method":"GET","target":"/","unclear":false,"secrets":["OTHER"]}',
+        b'{"kind":"ask","id":1,"n":1,"method":"GET","target":"/","unclear":false,"secrets":"TOKEN"}',
+        b'{"kind":"ask","id":1,"n":1,"method":"GET","target":"/","unclear":false,"secrets":[["TOKEN"]]}',
         b'{"kind":"ended","id":1,"up":1,"down":true,"outcome":"http"}',
         b'{"kind":"ended","id":1,"up":1,"down":1,"outcome":"tls"}',
         b'{"kind":"refused","id":1,"reason":"rule","detail":"x"}',

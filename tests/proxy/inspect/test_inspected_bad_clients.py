@@ -160,6 +160,17 @@ def test_other_upgrades_are_ordinary_requests(bench: EngineBench, server: HttpsC
     assert [each.target for each in flow.asks] == ["/ok/1", "/no"]
 
 
+@pytest.mark.attack(302)
+@pytest.mark.parametrize("fields", [f"Content-Length: {len(MORE)}\r\n", CHUNKED, "Content-Length: 0\r\n", ""])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_supervisor_hears_of_a_body_where_none_belongs(
+    bench: EngineBench, server: HttpsCanary, method: str, fields: str
+) -> None:
+    _, flow = exchange(bench, f"{method} /no HTTP/1.1\r\n{HOST_LINE}{fields}Connection: close\r\n\r\n")
+    assert [each.is_unclear for each in flow.asks] == [method == "GET" and fields not in ("", "Content-Length: 0\r\n")]
+    assert server.requests == []
+
+
 def test_a_websocket_by_post_is_an_ordinary_request(bench: EngineBench, server: HttpsCanary) -> None:
     fields = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: x\r\nContent-Length: 0\r\n"
     text = f"POST /ok HTTP/1.1\r\n{HOST_LINE}{fields}\r\nGET /no HTTP/1.1\r\n{HOST_LINE}Connection: close\r\n\r\n"

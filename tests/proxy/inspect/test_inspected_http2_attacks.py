@@ -268,8 +268,10 @@ def one(ca: CertificateAuthority) -> Iterator[tuple[EngineBench, HttpsCanary]]:
         bench.close()
 
 
-@pytest.mark.parametrize("method", ["POST", "GET"])
+@pytest.mark.attack(302)
+@pytest.mark.parametrize("method", ["POST", "GET", "HEAD"])
 def test_a_body_without_a_length_is_no_second_request(one: tuple[EngineBench, HttpsCanary], method: str) -> None:
+    """A server of HTTP/1 may ignore the body of a GET, so it gets none that was not announced."""
     bench, server = one
     server.requests.clear()
     server.bodies.clear()
@@ -277,9 +279,12 @@ def test_a_body_without_a_length_is_no_second_request(one: tuple[EngineBench, Ht
     sock, flow = bench.secured(("h2",))
     client = H2Client(sock)
     answer, _ = client.answer(client.request(head(bench.port, "/ok", method), body=smuggled))
-    assert answer[":status"] == "200"
-    assert server.requests == [f"{method} /ok"]
-    assert server.bodies == [smuggled]
+    if method == "POST":
+        assert answer[":status"] == "200"
+        assert server.bodies == [smuggled]
+    else:
+        assert wait_for(lambda: "malformed" in flow.refusals)
+    assert server.requests == [f"{method} /ok"] * (method == "POST")
     assert [each.target for each in flow.asks] == ["/ok"]
 
 

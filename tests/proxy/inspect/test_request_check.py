@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.inspect.request_check import Refused, check_authority, check_head, replaces_method
+from netsandbox_proxy.inspect.request_check import Refused, check_authority, check_head, is_unclear
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,17 @@ def test_a_head_and_a_target_have_bounds() -> None:
 
 
 def test_headers_that_replace_the_method_are_known() -> None:
-    for name in (b"X-HTTP-Method-Override", b"X_Http_Method", b"X-Original-URL", b"x_rewrite_url"):
-        assert replaces_method([(b"a", b"b"), (name, b"x")])
-    assert not replaces_method([(b"a", b"X-HTTP-Method-Override")])
+    for name in (b"X-HTTP-Method-Override", b"X_Http_Method", b"X-Original-URL", b"x_rewrite_url", b"X-Forwarded-Uri",
+                 b"X-Forwarded-Path", b"x_forwarded_prefix", b"X-Original-Method"):  # fmt: skip
+        assert is_unclear(b"POST", [(b"a", b"b"), (name, b"x")])
+    assert not is_unclear(b"POST", [(b"a", b"X-HTTP-Method-Override")])
+
+
+@pytest.mark.attack(302)
+@pytest.mark.parametrize("method", [b"GET", b"HEAD", b"get", b"POST", b"DELETE"])
+def test_a_body_is_unclear_where_a_server_may_ignore_it(method: bytes) -> None:
+    wanted = method.upper() in (b"GET", b"HEAD")
+    for header in ((b"Content-Length", b"5"), (b"Content-Length", b"010"), (b"transfer-encoding", b"chunked")):
+        assert is_unclear(method, [(b"host", b"x"), header]) is wanted
+    for header in ((b"Content-Length", b"0"), (b"content-length", b"00"), (b"x", b"transfer-encoding")):
+        assert not is_unclear(method, [header])

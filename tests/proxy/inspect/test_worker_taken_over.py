@@ -108,7 +108,7 @@ def test_it_can_do_nothing_with_what_it_has(hostile: Hostile, server: HttpsCanar
     assert server.requests == []
 
 
-ASK = {"kind": "ask", "n": 1, "method": "GET", "target": "/ok", "replaces": False}
+ASK = {"kind": "ask", "n": 1, "method": "GET", "target": "/ok", "unclear": False}
 END = {"kind": "request", "n": 1, "status": 200, "up": 0, "down": 0, "ms": 0}
 
 

@@ -104,14 +104,13 @@ int main(int count, char **words)
     int rounds = atoi(words[2]);
     int reached = 0;
     int listener = socket(AF_INET, SOCK_STREAM, 0);
-    int receiver = socket(AF_INET, SOCK_DGRAM, 0);
     pthread_t threads[2];
 
     places[0] = place("127.0.0.1", words[3]);
     places[1] = place(strstr(words[1], "away") != NULL ? "192.0.2.1" : "127.0.0.1", words[4]);
     shared = places[0];
     if (strstr(words[1], "bind") == NULL
-        && (bind(listener, (void *)&places[0], sizeof shared) || listen(listener, 4096) || bind(receiver, (void *)&places[0], sizeof shared)))
+        && (bind(listener, (void *)&places[0], sizeof shared) || listen(listener, 4096)))
         return 1;
     pthread_create(&threads[0], NULL, accept_all, &listener);
     pthread_create(&threads[1], NULL,

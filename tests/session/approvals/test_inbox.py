@@ -375,3 +375,23 @@ def test_a_file_that_is_gone_is_not_approved(tmp_path: Path) -> None:
     assert bench.inbox.answer_for_file(path, "read", None) is None
     bench.ask_file(path, "write")  # may be made
     assert bench.approve() == DONE
+
+
+def test_the_widest_folder_that_is_approved_until_the_end_and_in_which_nothing_is_refused(tmp_path: Path) -> None:
+    for name in ("a/b/file", "a/b/no", "a/other", "a/brief/file"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    bench, path = InboxBench(), str(tmp_path / "a" / "b" / "file")
+    for above, found in ((0, path), (1, f"{tmp_path}/a/b"), (2, f"{tmp_path}/a")):
+        bench.ask_file(path)
+        assert bench.approve(above=above) == DONE
+        bench.pass_time()
+        assert bench.inbox.approved_folder(path) == found
+    assert bench.inbox.approved_folder(str(tmp_path / "else")) is None
+    bench.ask_file(str(tmp_path / "a" / "other"), "write")
+    assert bench.deny() == DONE
+    assert bench.inbox.approved_folder(path) is None
+    brief = InboxBench()
+    brief.ask_file(path)
+    assert brief.approve(above=1, ttl=5) == DONE
+    assert brief.inbox.approved_folder(path) is None  # what is shown cannot be taken back

@@ -17,14 +17,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bound_file.h"
 #include "channel.h"
 #include "trap_pool.h"
 
 #define SOON 5        /* milliseconds after which other calls go on */
 #define PATIENCE 5000 /* milliseconds */
 
-struct bind_request {
+struct request {
     uint32_t mask;
     uint32_t length;
     union address address;
@@ -39,107 +38,46 @@ void binder_begin(void)
         fail("making the binder");
 }
 
-static ssize_t receive_with(int socket, void *data, size_t size, int *descriptors, size_t count)
+/* With at most one descriptor; -1 if none came. */
+static ssize_t receive_with(int socket, void *data, size_t size, int *descriptor)
 {
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(2 * sizeof(int))];
+        char space[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec vector = { data, size };
     struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
     ssize_t length;
 
-    for (size_t number = 0; number < count; number++)
-        descriptors[number] = -1;
+    *descriptor = -1;
     do
         length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     while (length < 0 && errno == EINTR);
-    if (length > 0 && CMSG_FIRSTHDR(&message) != NULL && control.header.cmsg_type == SCM_RIGHTS)
-        for (size_t number = 0; number < (control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int); number++) {
-            int passed;
-
-            memcpy(&passed, CMSG_DATA(&control.header) + number * sizeof passed, sizeof passed);
-            if (number < count)
-                descriptors[number] = passed;
-            else
-                close(passed);
-        }
+    if (length > 0 && CMSG_FIRSTHDR(&message) != NULL && control.header.cmsg_type == SCM_RIGHTS
+        && control.header.cmsg_len == CMSG_LEN(sizeof *descriptor))
+        memcpy(descriptor, CMSG_DATA(&control.header), sizeof *descriptor);
     return length;
 }
 
-/* The time as files get it, at the beginning of a tick of its clock: what was made before has an earlier time. */
-static void await_tick(struct timespec *now)
-{
-    const struct timespec moment = { .tv_nsec = 200000 };
-    struct timespec first;
-
-    clock_gettime(CLOCK_REALTIME_COARSE, &first);
-    do {
-        nanosleep(&moment, NULL);
-        clock_gettime(CLOCK_REALTIME_COARSE, now);
-    } while (now->tv_sec == first.tv_sec && now->tv_nsec == first.tv_nsec);
-}
-
-/* The file is the one that was made just now, and not another that was moved to its name: it is newer than the call, and
- * the kernel says that it is the socket's. Some file systems have no such time, some kernels do not say it, and some file
- * systems show another device than the kernel has; without either proof it is refused. */
-static int is_new(int file, int socket, const struct timespec *before)
-{
-    struct bound_file bound;
-    struct statx found;
-    int is_known = find_bound_file(socket, &bound);
-
-    if (statx(file, "", AT_EMPTY_PATH, STATX_BTIME | STATX_TYPE | STATX_INO, &found) < 0 || !S_ISSOCK(found.stx_mode))
-        return 0;
-    if (is_known && (uint32_t)found.stx_ino != bound.inode)
-        return 0;
-    if (!(found.stx_mask & STATX_BTIME))
-        return is_known && bound.device == (found.stx_dev_major << 20 | found.stx_dev_minor);
-    return found.stx_btime.tv_sec > before->tv_sec
-        || (found.stx_btime.tv_sec == before->tv_sec && (long)found.stx_btime.tv_nsec >= before->tv_nsec);
-}
-
-/* Puts a stand-in in the place of the socket file at *path*. 0, or an errno. */
-static int hide(const char *path, struct bound *into)
+/* Another file may be moved to the name before it is opened. Then that one stands for the session's socket, in this session. */
+static int make_here(const struct request *request, int cwd, int *shown)
 {
     const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = time(NULL), .tv_nsec = MARK } };
+    char path[sizeof request->address.local.sun_path + 1] = "";
     struct stat found;
 
-    if (unlink(path) < 0)
+    memcpy(path, request->address.local.sun_path, request->length - offsetof(struct sockaddr_un, sun_path));
+    if (fchdir(cwd) < 0)
         return errno;
+    umask((mode_t)request->mask);
     if (mknod(path, S_IFSOCK | 0777, 0) < 0) /* as bind does: less the mask */
         return errno == EEXIST ? EADDRINUSE : errno;
     if (utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW) < 0)
         return errno;
-    into->shown = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (into->shown < 0)
+    *shown = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (*shown < 0)
         return errno;
-    return fstat(into->shown, &found) == 0 && S_ISSOCK(found.st_mode) ? 0 : EACCES;
-}
-
-static int bind_here(const struct bind_request *request, int socket, int cwd, struct bound *into)
-{
-    char path[sizeof request->address.local.sun_path + 1] = "";
-    struct timespec before;
-
-    if (fchdir(cwd) < 0)
-        return errno;
-    umask((mode_t)request->mask);
-    await_tick(&before);
-    if (bind(socket, &request->address.any, (socklen_t)request->length) < 0)
-        return errno;
-    memcpy(path, request->address.local.sun_path, request->length - offsetof(struct sockaddr_un, sun_path));
-    into->served = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    return into->served >= 0 && is_new(into->served, socket, &before) ? hide(path, into) : EACCES;
-}
-
-static void close_both(struct bound *bound)
-{
-    if (bound->served >= 0)
-        close(bound->served);
-    if (bound->shown >= 0)
-        close(bound->shown);
-    bound->served = bound->shown = -1;
+    return fstat(*shown, &found) == 0 && S_ISSOCK(found.st_mode) ? 0 : EACCES;
 }
 
 static noreturn void serve_binds(void)
@@ -148,24 +86,21 @@ static noreturn void serve_binds(void)
         || dup2(ends[1], 0) < 0 || syscall(SYS_close_range, 1U, ~0U, 0U) < 0)
         _exit(1);
     for (;;) {
-        struct bind_request request;
-        struct bound made = { -1, -1 };
-        int passed[2];
-        int files[2];
+        struct request request;
+        int cwd;
+        int shown = -1;
         int32_t error;
 
         memset(&request, 0, sizeof request);
-        if (receive_with(0, &request, sizeof request, passed, 2) != (ssize_t)sizeof request || passed[1] < 0
+        if (receive_with(0, &request, sizeof request, &cwd) != (ssize_t)sizeof request || cwd < 0
             || request.length > sizeof request.address.local)
             _exit(1);
-        error = bind_here(&request, passed[0], passed[1], &made);
-        close(passed[0]);
-        close(passed[1]);
-        files[0] = made.served;
-        files[1] = made.shown;
-        if (send_descriptors(0, &error, sizeof error, files, error ? 0 : 2) < 0)
+        error = make_here(&request, cwd, &shown);
+        close(cwd);
+        if (send_descriptors(0, &error, sizeof error, &shown, error ? 0 : 1) < 0)
             _exit(1);
-        close_both(&made);
+        if (shown >= 0)
+            close(shown);
     }
 }
 
@@ -192,27 +127,24 @@ static int replies(void)
     return 0;
 }
 
-int bind_confined(int socket, int cwd, mode_t mask, const union address *address, socklen_t length, struct bound *into)
+int make_stand_in(int cwd, mode_t mask, const union address *address, socklen_t length, int *shown)
 {
-    struct bind_request request = { .mask = mask, .length = length, .address = *address };
-    int passed[2] = { socket, cwd };
-    int files[2] = { -1, -1 };
+    struct request request = { .mask = mask, .length = length, .address = *address };
     int32_t error = EACCES;
 
+    *shown = -1;
     if (pthread_mutex_trylock(&lock) != 0) {
         if (!hand_over())
             return EAGAIN;
         pthread_mutex_lock(&lock);
     }
-    if (ends[0] < 0 || send_descriptors(ends[0], &request, sizeof request, passed, 2) < 0 || !replies()
-        || receive_with(ends[0], &error, sizeof error, files, 2) != (ssize_t)sizeof error)
+    if (ends[0] < 0 || send_descriptors(ends[0], &request, sizeof request, &cwd, 1) < 0 || !replies()
+        || receive_with(ends[0], &error, sizeof error, shown) != (ssize_t)sizeof error)
         error = EACCES;
     pthread_mutex_unlock(&lock);
-    into->served = files[0];
-    into->shown = files[1];
-    if (error == 0 && into->shown < 0)
+    if (error == 0 && *shown < 0)
         error = EMFILE;
-    if (error)
-        close_both(into);
+    if (error && *shown >= 0)
+        close(*shown);
     return error;
 }

@@ -1,10 +1,9 @@
-/* The binder: a process that is confined by Landlock as the command is, and binds Unix sockets to paths for it. So the
- * kernel decides where the session may make a socket file, although the call is made by us. It is not dumpable: the
- * command can neither trace it nor take its descriptors. If it is killed, no path can be bound any more.
+/* The binder: a process that is confined by Landlock as the command is, and makes socket files for it. So the kernel decides
+ * where the session may make one, although we bind the socket. It is not dumpable: the command can neither trace it nor take
+ * its descriptors. If it is killed, no path can be bound any more.
  *
- * A path is seen by programs of the host too, and they must not reach the session's server. So the file that was bound is
- * removed at once, before the socket listens, and a stand-in lies at the path: a socket file without a server. Only who
- * has a descriptor of the bound file can connect. */
+ * A path is seen by programs of the host too, and they must not reach the session's server. So what lies there is a stand-in,
+ * a socket file without a server, and the socket is bound elsewhere (unix_sockets.c). */
 #ifndef NETSANDBOX_BINDER_H
 #define NETSANDBOX_BINDER_H
 
@@ -21,13 +20,7 @@ void fork_binder(void);
 
 #define MARK 110110110L /* nanoseconds in the time of a stand-in: one whose session is over is dead, not the host's */
 
-/* A socket that the session bound, as descriptors of its files. */
-struct bound {
-    int served; /* where it is bound, without a name */
-    int shown;  /* the stand-in at its path */
-};
-
-/* In the broker. 0, or an errno. */
-int bind_confined(int socket, int cwd, mode_t mask, const union address *address, socklen_t length, struct bound *into);
+/* In the broker: makes the stand-in for a path. 0 with a descriptor of it in *shown*, or an errno. */
+int make_stand_in(int cwd, mode_t mask, const union address *address, socklen_t length, int *shown);
 
 #endif

@@ -17,12 +17,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -40,7 +40,6 @@
 #include "rendezvous.h"
 #include "setup.h"
 #include "spawner.h"
-#include "system_v.h"
 #include "terminal.h"
 #include "trap_pool.h"
 #include "waiting_connect.h"
@@ -65,6 +64,12 @@ static noreturn void become(char **command, const sigset_t *mask, int handshake,
 
     if (setup.working != NULL && chdir(setup.working) < 0 && chdir("/") < 0)
         fail("entering the working directory");
+    /* Files of a process that is not dumpable belong to root. */
+    if (prctl(PR_SET_DUMPABLE, 1) < 0)
+        fail("oom_score_adj");
+    die_first();
+    if (prctl(PR_SET_DUMPABLE, 0) < 0)
+        fail("oom_score_adj");
     access_rules(&keeps_signals);
     needs = keeps_signals ? NEEDS_NOTHING : access_handles(TRUNCATE) ? NEEDS_SIGNALS : NEEDS_TRUNCATION;
     give_up_rights(!keeps_signals);
@@ -143,15 +148,6 @@ static void pass_on(int number, pid_t command)
 {
     if (number <= 0 || number >= NSIG)
         return;
-    if (number == SIGCONT) { /* the session was suspended as a whole, and is to end */
-        size_t count;
-        pid_t *below = descendants(&count);
-
-        for (size_t each = 0; below != NULL && each < count; each++)
-            kill(below[each], SIGCONT);
-        free(below);
-        return;
-    }
     if (received[number] && now() - received[number] < SAME_SIGNAL && getpgid(command) == getpgid(0))
         received[number] = 0;
     else
@@ -162,7 +158,6 @@ static void pass_on(int number, pid_t command)
 static noreturn void end(pid_t command, int status, int is_told)
 {
     kill_descendants(command, &status);
-    system_v_end();
     if (is_told)
         channel_number('S', status);
     _exit(0);
@@ -233,6 +228,7 @@ static noreturn void broker(char **command, const sigset_t *mask)
     pthread_t thread;
     pid_t pid;
     int signals;
+    int sockets;
 
     if (prctl(PR_SET_PDEATHSIG, KEEPER_GONE) < 0 || getppid() != keeper || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0
         || prctl(PR_SET_DUMPABLE, 0) < 0)
@@ -250,11 +246,18 @@ static noreturn void broker(char **command, const sigset_t *mask)
     signals = signalfd(-1, &everything, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0)
         fail("making a signalfd");
+    sockets = setup.sockets == NULL ? -1 : open(setup.sockets, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (sockets < 0)
+        fail("opening the folder of sockets");
     channel_await_go();
     pid = start(command, mask);
     close(terminals[1]);
     if (syscall(SYS_close_range, 0U, 2U, 0U) < 0) /* a reader of the command's output must see its end, not ours */
         fail("closing standard descriptors");
+    umask(077);
+    if (fchdir(sockets) < 0) /* where Unix sockets are bound (unix_sockets.c) */
+        fail("entering the folder of sockets");
+    close(sockets);
     waiting_begin();
     datagrams_begin();
     if (pthread_create(&thread, NULL, serve_traps, NULL) != 0)

@@ -12,54 +12,29 @@
 #include <unistd.h>
 
 #include "channel.h"
-#include "datagram_routes.h"
 #include "descendants.h"
+#include "questions.h"
 #include "setup.h"
 
 #define DNS_PORT 53
 #define FIRST_PORT 32768
 #define LAST_PORT 60999
 #define MAX_EVENTS 32
-#define MAX_DATAGRAM 65507
 #define MAX_TURN 1024 /* more than a stand-in holds */
 
 static int events = -1;
 
-static int route_before_change(struct entry *entry);
-
-/* Any free port, in turn. */
-static uint16_t any_port(void)
+static struct place localhost(int is_version_4, uint16_t port)
 {
-    static uint16_t next = FIRST_PORT;
+    struct place made = { .port = port };
 
-    for (int tries = FIRST_PORT; tries <= LAST_PORT; tries++) {
-        next = next == LAST_PORT ? FIRST_PORT : (uint16_t)(next + 1);
-        if (!is_port_taken(next))
-            return next;
-    }
-    return 0;
-}
-
-static struct place any_place(int family)
-{
-    struct place any = { .port = 0 };
-
-    return family == AF_INET ? place_of_ipv4(0, 0) : any;
-}
-
-/* A port for a stand-in that has none. 0, or an errno. */
-static int bind_if_needed(struct entry *entry)
-{
-    if (entry->has_local)
-        return 0;
-    entry->local = any_place(entry->family);
-    entry->local.port = any_port();
-    entry->has_local = entry->local.port != 0;
-    return entry->has_local ? 0 : EAGAIN;
+    memcpy(made.address, &in6addr_loopback, sizeof made.address);
+    return is_version_4 ? place_of_ipv4(INADDR_LOOPBACK, port) : made;
 }
 
 int datagram_socket(const struct seccomp_notif *call, int family, int flags)
 {
+    static uint16_t port = LAST_PORT; /* only to be seen: nothing is sent there */
     int ends[2];
     struct entry *entry;
     struct epoll_event wanted = { .events = EPOLLIN };
@@ -73,6 +48,10 @@ int datagram_socket(const struct seccomp_notif *call, int family, int flags)
         close(ends[1]);
         return ENOMEM;
     }
+    port = port == LAST_PORT ? FIRST_PORT : (uint16_t)(port + 1);
+    if (family == AF_INET)
+        entry->local = place_of_ipv4(0, 0);
+    entry->local.port = port;
     wanted.data.u64 = entry->inode;
     if (epoll_ctl(events, EPOLL_CTL_ADD, ends[1], &wanted) < 0) {
         entry_remove(entry);
@@ -85,146 +64,15 @@ int datagram_socket(const struct seccomp_notif *call, int family, int flags)
     return 0;
 }
 
-int datagram_connect(const struct seccomp_notif *call, struct entry *entry, const union address *address, socklen_t length)
+void datagram_route(const struct entry *entry, const struct place *wanted, const void *data, size_t length)
 {
-    struct place wanted;
-    int error = route_before_change(entry);
-
-    (void)call;
-    if (error)
-        return error;
-    if (length >= sizeof(sa_family_t) && address->any.sa_family == AF_UNSPEC) {
-        entry->has_peer = 0;
-        return 0;
-    }
-    error = place_read(entry->family, address, length, &wanted);
-    if (error == 0)
-        error = bind_if_needed(entry);
-    if (error)
-        return error;
-    if (is_unspecified(&wanted)) { /* the kernel takes it for localhost */
-        struct place localhost = { .port = wanted.port };
-
-        memcpy(localhost.address, &in6addr_loopback, sizeof localhost.address);
-        wanted = is_ipv4(&wanted) ? place_of_ipv4(INADDR_LOOPBACK, wanted.port) : localhost;
-    }
-    entry->peer = wanted;
-    entry->has_peer = 1;
-    return 0;
-}
-
-int datagram_bind(const struct seccomp_notif *call, struct entry *entry, const union address *address, socklen_t length)
-{
-    struct place asked;
-    int error = place_read(entry->family, address, length, &asked);
-
-    (void)call;
-    if (error)
-        return error;
-    if (entry->has_local)
-        return EINVAL;
-    if (!is_unspecified(&asked) && !is_loopback(&asked))
-        return EADDRNOTAVAIL;
-    if (asked.port > 0 && asked.port < 1024)
-        return EACCES;
-    if (asked.port != 0 && is_port_taken(asked.port)) {
-        sweep_sockets(1);
-        if (is_port_taken(asked.port))
-            return EADDRINUSE;
-    }
-    entry->local = asked;
-    if (asked.port == 0)
-        entry->local.port = any_port();
-    entry->has_local = entry->local.port != 0;
-    return entry->has_local ? 0 : EADDRINUSE;
-}
-
-int datagram_name(const struct entry *entry, int is_peer, union address *into, socklen_t *length)
-{
-    struct place shown = is_peer ? entry->peer : entry->has_local ? entry->local : any_place(entry->family);
-
-    if (is_peer && !entry->has_peer)
-        return ENOTCONN;
-    if (!is_peer && entry->has_peer && is_unspecified(&shown)) { /* a route was chosen: our own loopback */
-        struct place localhost = { .port = shown.port };
-
-        memcpy(localhost.address, &in6addr_loopback, sizeof localhost.address);
-        shown = is_ipv4(&entry->peer) ? place_of_ipv4(INADDR_LOOPBACK, shown.port) : localhost;
-    }
-    *length = place_write(entry->family, &shown, into);
-    return 0;
-}
-
-uint32_t datagram_hash(const void *data, size_t length)
-{
-    const unsigned char *byte = data;
-    uint32_t hash = 2166136261U; /* FNV-1a */
-
-    for (size_t number = 0; number < length && number < 64; number++)
-        hash = (hash ^ byte[number]) * 16777619U;
-    return hash;
-}
-
-/* Puts a datagram into a stand-in. One that does not fit is lost, as UDP may. */
-static void deliver(struct entry *entry, const struct place *from, const void *data, size_t length)
-{
-    size_t slot;
-
-    if (entry->has_peer && !same_place(&entry->peer, from))
-        return; /* a connected socket hears nobody else */
-    if (entry->near < 0 || send(entry->near, data, length, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        return;
-    if (entry->source_count == MAX_SOURCES) {
-        entry->source_first = (entry->source_first + 1) % MAX_SOURCES;
-        entry->source_count--;
-    }
-    slot = (entry->source_first + entry->source_count++) % MAX_SOURCES;
-    entry->sources[slot].from = *from;
-    entry->sources[slot].length = (uint32_t)length;
-    entry->sources[slot].hash = datagram_hash(data, length);
-}
-
-/* Where a stand-in's datagrams seem to come from. */
-static struct place source_of(const struct entry *entry, const struct place *wanted)
-{
-    struct place source = entry->local;
-    struct place localhost = { .port = source.port };
-
-    memcpy(localhost.address, &in6addr_loopback, sizeof localhost.address);
-    if (is_unspecified(&source))
-        source = is_ipv4(wanted) ? place_of_ipv4(INADDR_LOOPBACK, source.port) : localhost;
-    return source;
-}
-
-int datagram_route(struct entry *entry, const struct place *wanted, const void *data, size_t length)
-{
-    struct datagram header = { .remote = *wanted, .inode = entry->inode, .pid = entry->pid };
+    struct datagram header = { .remote = *wanted, .inode = entry->inode, .pid = entry->pid, .local = entry->local.port };
     struct iovec parts[2] = { { &header, sizeof header }, { (void *)(uintptr_t)data, length } };
     struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
-    struct place from;
-    struct entry *other;
-    int error = bind_if_needed(entry);
+    int door = setup.doors[wanted->port == DNS_PORT ? DOOR_DATAGRAMS : DOOR_DROPPED];
 
-    if (error)
-        return error;
-    header.local = entry->local.port;
-    from = source_of(entry, wanted);
-    if (is_loopback(wanted) && wanted->port != DNS_PORT) {
-        if (entry->local.port == wanted->port) {
-            deliver(entry, &from, data, length);
-            return 0;
-        }
-        other = entry_bound(wanted);
-        if (other == NULL)
-            return entry->has_peer ? ECONNREFUSED : 0;
-        deliver(other, &from, data, length);
-        entry_done(other);
-        return 0;
-    }
-    while (sendmsg(setup.doors[wanted->port == DNS_PORT ? DOOR_DATAGRAMS : DOOR_DROPPED], &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        if (errno != EINTR)
-            return 0; /* lost */
-    return 0;
+    while (sendmsg(door, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR)
+        ;
 }
 
 /* What a program wrote without an address, to the peer of its stand-in. One that writes all the time gets its turn again. */
@@ -248,18 +96,7 @@ static void route_written(struct entry *entry, char *data)
     }
 }
 
-static void take_written(ino_t inode)
-{
-    static char data[MAX_DATAGRAM + 1];
-    struct entry *entry = entry_take(inode);
-
-    if (entry == NULL)
-        return;
-    route_written(entry, data);
-    entry_done(entry);
-}
-
-/* What was written before the peer changes goes to the old one, and is recorded so. */
+/* What was written before the peer changes goes to the old one, and is recorded so. 0, or an errno. */
 static int route_before_change(struct entry *entry)
 {
     struct pollfd watched = { .fd = entry->near, .events = POLLIN };
@@ -275,6 +112,65 @@ static int route_before_change(struct entry *entry)
     return 0;
 }
 
+int datagram_connect(const struct seccomp_notif *call, struct entry *entry, const union address *address, socklen_t length)
+{
+    struct place wanted;
+    int error = route_before_change(entry);
+
+    (void)call;
+    if (error)
+        return error;
+    if (length >= sizeof(sa_family_t) && address->any.sa_family == AF_UNSPEC) {
+        entry->has_peer = 0;
+        return 0;
+    }
+    error = place_read(entry->family, address, length, &wanted);
+    if (error)
+        return error;
+    entry->peer = is_unspecified(&wanted) ? localhost(is_ipv4(&wanted), wanted.port) : wanted; /* as the kernel takes it */
+    entry->has_peer = 1;
+    return 0;
+}
+
+/* A client's bind, without a port, has no effect. With a port it is a server's, which nobody could reach. */
+int datagram_bind(const struct seccomp_notif *call, struct entry *entry, const union address *address, socklen_t length)
+{
+    struct question question = { .kind = QUESTION_BIND, .family = entry->family, .type = SOCK_DGRAM, .binds = 1 };
+    struct verdict verdict;
+    int error = place_read(entry->family, address, length, &question.place);
+
+    if (error)
+        return error;
+    if (!is_unspecified(&question.place) && !is_loopback(&question.place))
+        return EADDRNOTAVAIL;
+    if (question.place.port == 0)
+        return 0;
+    error = ask(call, &question, NULL, &verdict);
+    return error ? error : EACCES;
+}
+
+int datagram_name(const struct entry *entry, int is_peer, union address *into, socklen_t *length)
+{
+    struct place own = entry->has_peer ? localhost(is_ipv4(&entry->peer), entry->local.port) : entry->local;
+
+    if (is_peer && !entry->has_peer)
+        return ENOTCONN;
+    *length = place_write(entry->family, is_peer ? &entry->peer : &own, into);
+    return 0;
+}
+
+static void take_written(ino_t inode)
+{
+    static char data[MAX_DATAGRAM + 1];
+    struct entry *entry = entry_take(inode);
+
+    if (entry == NULL)
+        return;
+    route_written(entry, data);
+    entry_done(entry);
+}
+
+/* A connected socket hears nobody but its peer. A reply that does not fit is lost. */
 static void take_reply(void)
 {
     static char data[sizeof(struct datagram) + MAX_DATAGRAM];
@@ -290,8 +186,9 @@ static void take_reply(void)
     entry = entry_take((ino_t)header.inode);
     if (entry == NULL)
         return;
-    if (entry->kind == KIND_DATAGRAM && entry->has_local && entry->local.port == header.local)
-        deliver(entry, &header.remote, data + sizeof header, (size_t)length - sizeof header);
+    if (entry->kind == KIND_DATAGRAM && entry->near >= 0 && entry->local.port == header.local
+        && (!entry->has_peer || same_place(&entry->peer, &header.remote)))
+        send(entry->near, data + sizeof header, (size_t)length - sizeof header, MSG_DONTWAIT | MSG_NOSIGNAL);
     entry_done(entry);
 }
 

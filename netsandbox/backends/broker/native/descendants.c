@@ -7,10 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
 #define MAX_PROCESSES 65536
 #define QUICK_ROUNDS 200  /* then all processes are looked at */
 #define BLIND_ROUNDS 300  /* without a list of processes */
@@ -115,15 +122,30 @@ int is_descendant(pid_t pid)
     return 0;
 }
 
-/* 0 if nobody is known. */
+int signal_descendant(pid_t pid, int number)
+{
+    int process = (int)syscall(SYS_pidfd_open, pid, 0U);
+    int error;
+
+    if (process < 0)
+        return errno == EINVAL ? ESRCH : errno;
+    error = !is_descendant(pid) ? EPERM : syscall(SYS_pidfd_send_signal, process, number, NULL, 0U) < 0 ? errno : 0;
+    close(process);
+    return error;
+}
+
+/* 0 if nobody is known, or can be opened. */
 static int signal_all(int number)
 {
     size_t count;
     pid_t *below = descendants(&count);
     int is_known = below != NULL;
 
-    for (size_t each = 0; is_known && each < count; each++)
-        kill(below[each], number);
+    for (size_t each = 0; below != NULL && each < count; each++) {
+        int error = signal_descendant(below[each], number);
+
+        is_known = is_known && error != EMFILE && error != ENFILE && error != ENOMEM;
+    }
     free(below);
     return is_known;
 }

@@ -12,6 +12,10 @@ pid_t *descendants(size_t *count);
 
 int is_descendant(pid_t pid);
 
+/* Signals a process if it is below this one: 0, or an errno. Its descriptor is opened before the look, so another one that gets
+ * its pid meanwhile is not signalled. */
+int signal_descendant(pid_t pid, int number);
+
 /* Keeps some descriptors for kill_descendants. */
 void keep_spare_descriptors(void);
 

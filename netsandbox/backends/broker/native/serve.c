@@ -12,8 +12,8 @@
 #include "caller.h"
 #include "datagrams.h"
 #include "questions.h"
+#include "shared_memory.h"
 #include "signals.h"
-#include "system_v.h"
 #include "trap_pool.h"
 #include "waiting_connect.h"
 
@@ -75,10 +75,7 @@ int write_address(const struct seccomp_notif *call, uint64_t pointer, uint64_t l
         return EINVAL;
     if (room > size)
         room = size;
-    if (!is_waiting(call))
-        return EACCES;
-    if ((room > 0 && caller_store((pid_t)call->pid, pointer, from, room) != (ssize_t)room)
-        || caller_store((pid_t)call->pid, length, &whole, sizeof whole) != (ssize_t)sizeof whole)
+    if ((room > 0 && !caller_store(call, pointer, from, room)) || !caller_store(call, length, &whole, sizeof whole))
         return EFAULT;
     return 0;
 }
@@ -156,6 +153,11 @@ static struct entry *entry_of(const struct seccomp_notif *call, int *error)
     struct entry *entry = entry_take(inode);
 
     *error = entry != NULL ? 0 : inode == 0 ? number : EPERM;
+    if (entry != NULL && !is_waiting(call)) { /* what was read was of another process, or it took long to get the entry */
+        entry_done(entry);
+        entry = NULL;
+        *error = EBADF;
+    }
     return entry;
 }
 
@@ -297,21 +299,17 @@ static void serve_option(const struct seccomp_notif *call)
 
 static void serve_datagram(const struct seccomp_notif *call, int receives)
 {
+    int is_none = (call->data.nr == SYS_sendmmsg || call->data.nr == SYS_recvmmsg) && (uint32_t)call->data.args[2] == 0;
     int error;
     struct entry *entry = entry_of(call, &error);
 
-    if (entry == NULL || entry->kind != KIND_DATAGRAM) { /* none that the command has can be aimed by its message */
-        if (entry != NULL)
-            entry_done(entry);
-        let_go_on(call);
+    if (entry != NULL && entry->kind == KIND_DATAGRAM && !is_none) {
+        (receives ? datagram_receive : datagram_send)(call, entry);
         return;
     }
-    if (receives) {
-        datagram_receive(call, entry);
-        return;
-    }
-    datagram_send(call, entry);
-    entry_done(entry);
+    if (entry != NULL)
+        entry_done(entry);
+    let_go_on(call); /* no socket that the command has can be aimed by its message */
 }
 
 void serve_call(struct seccomp_notif *call)
@@ -349,15 +347,7 @@ void serve_call(struct seccomp_notif *call)
     case SYS_shmget:
     case SYS_shmat:
     case SYS_shmctl:
-    case SYS_semget:
-    case SYS_semop:
-    case SYS_semtimedop:
-    case SYS_semctl:
-    case SYS_msgget:
-    case SYS_msgsnd:
-    case SYS_msgrcv:
-    case SYS_msgctl:
-        serve_system_v(call);
+        serve_shared_memory(call);
         break;
     default:
         serve_signal(call);

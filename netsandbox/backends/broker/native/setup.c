@@ -76,6 +76,9 @@ static void step(unsigned char operation, struct reader *reader)
     case 'W':
         setup.working = plan_text(reader);
         break;
+    case 'S':
+        setup.sockets = plan_text(reader);
+        break;
     case 'F':
         if (setup.filter_count == NEEDS) {
             errno = E2BIG;

@@ -7,6 +7,7 @@
  *   H  handled  u32 files, u32 network            rights that Landlock takes away
  *   P  permit   u32 rights, paths                 where files have these rights all the same
  *   W  working  path                              where the command begins; / if it cannot
+ *   S  sockets  path                              a folder that the session cannot write, for sockets that are bound
  *   F  filter   struct sock_filter[]              the seccomp filter for the command; three in the order of enum needs
  *
  * The doors are pairs of sockets; the supervisor gets their far ends in the order of enum door and of the O steps. */
@@ -18,7 +19,7 @@
 
 #include "channel.h"
 
-#define MAX_HOST_PORTS 24 /* MAX_HOST_PORTS of portmap/localhost_settings.py */
+#define MAX_HOST_PORTS 24 /* MAX_HOST_PORTS of portmap/netsandbox_portmap/localhost_settings.py */
 
 enum door {
     DOOR_MIXED,       /* connections to the proxy */
@@ -47,6 +48,7 @@ struct setup {
     int doors[DOOR_HOST + MAX_HOST_PORTS];
     int door_count;
     const char *working; /* NULL: where we are */
+    const char *sockets;
     struct sock_fprog filters[NEEDS];
     int filter_count;
 };

@@ -13,26 +13,9 @@
 #include "descendants.h"
 #include "trap_pool.h"
 
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
 #ifndef SYS_pidfd_send_signal
 #define SYS_pidfd_send_signal 424
 #endif
-
-/* Signals one process, if it is of the session: 0, or an errno. The descriptor is opened before the look, so a pid that is
- * used again meanwhile is not signalled. */
-static int signal_one(pid_t pid, int number)
-{
-    int process = (int)syscall(SYS_pidfd_open, pid, 0U);
-    int error;
-
-    if (process < 0)
-        return errno == EINVAL ? ESRCH : errno;
-    error = !is_descendant(pid) ? EPERM : syscall(SYS_pidfd_send_signal, process, number, NULL, 0U) < 0 ? errno : 0;
-    close(process);
-    return error;
-}
 
 /* Those of process group *group*; 0: all but the caller. */
 static int signal_many(pid_t group, pid_t caller, int number)
@@ -43,7 +26,7 @@ static int signal_many(pid_t group, pid_t caller, int number)
 
     for (size_t each = 0; below != NULL && each < count; each++)
         if (group == 0 ? below[each] != caller : getpgid(below[each]) == group) {
-            int failed = signal_one(below[each], number);
+            int failed = signal_descendant(below[each], number);
 
             error = failed == 0 || error == 0 ? 0 : failed;
         }
@@ -74,19 +57,19 @@ static int send_to(const struct seccomp_notif *call, pid_t caller, pid_t pid)
     int number = (int)call->data.args[1];
 
     if (pid > 0)
-        return signal_one(pid, number);
+        return signal_descendant(pid, number);
     if (pid == -1)
         return signal_many(0, caller, number);
     return signal_many(pid == 0 ? getpgid(caller) : -pid, caller, number);
 }
 
+/* A thread of another process is signalled as that process: threads have no descriptors before Linux 6.9, and a number may
+ * be another's by now. */
 static int signal_thread(pid_t process, pid_t thread, int number)
 {
     if (process <= 0 || thread <= 0)
         return EINVAL;
-    if (!is_descendant(process))
-        return EPERM;
-    return syscall(SYS_tgkill, process, thread, number) < 0 ? errno : 0;
+    return process_of(thread) == process ? signal_descendant(process, number) : ESRCH;
 }
 
 /* A process or thread of the session? */
@@ -122,7 +105,7 @@ void serve_signal(const struct seccomp_notif *call)
         break;
     case SYS_pidfd_send_signal:
         target = process_behind(call, (int)call->data.args[0]);
-        error = target > 0 ? signal_one(target, (int)call->data.args[1]) : EBADF;
+        error = target > 0 ? signal_descendant(target, (int)call->data.args[1]) : EBADF;
         break;
     case SYS_rt_sigqueueinfo:
     case SYS_rt_tgsigqueueinfo:

@@ -9,7 +9,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "caller.h"
@@ -20,7 +19,6 @@
 
 #define BUCKETS 1024       /* a power of two */
 #define MANY 1024          /* new entries that a sweep is made for, besides as many as are in use */
-#define BOUND_WAIT 20000000L /* nanoseconds */
 
 static struct entry *buckets[BUCKETS];
 static size_t held; /* copies */
@@ -83,7 +81,6 @@ static void unlink_entry(struct entry **at)
     *at = entry->next;
     close_parts(entry);
     free(entry->name);
-    free(entry->sources);
     free(entry);
 }
 
@@ -94,9 +91,7 @@ struct entry *entry_add(int copy, int near, uint8_t kind, int family, int type, 
     struct stat found;
     int wakes;
 
-    if (made != NULL && kind == KIND_DATAGRAM)
-        made->sources = calloc(MAX_SOURCES, sizeof *made->sources);
-    if (made == NULL || (kind == KIND_DATAGRAM && made->sources == NULL) || fstat(copy, &found) < 0) {
+    if (made == NULL || fstat(copy, &found) < 0) {
         free(made);
         return NULL;
     }
@@ -110,6 +105,11 @@ struct entry *entry_add(int copy, int near, uint8_t kind, int family, int type, 
     made->is_used = 1;
     pthread_mutex_lock(&lock);
     old = place_in(made->inode);
+    if (*old != NULL && (*old)->is_used) { /* another thread still works with it */
+        pthread_mutex_unlock(&lock);
+        free(made);
+        return NULL;
+    }
     if (*old != NULL) /* its socket is gone: the kernel gave the number to ours */
         unlink_entry(old);
     made->next = buckets[made->inode & (BUCKETS - 1)];
@@ -170,66 +170,6 @@ void entry_remove(struct entry *entry)
     unlink_entry(place_in(entry->inode));
     pthread_cond_broadcast(&released);
     pthread_mutex_unlock(&lock);
-}
-
-static int is_bound_to(const struct entry *entry, const struct place *place)
-{
-    if (entry->kind != KIND_DATAGRAM || !entry->has_local || entry->local.port != place->port)
-        return 0;
-    if (is_unspecified(&entry->local))
-        return is_ipv4(place) || entry->family == AF_INET6;
-    return memcmp(entry->local.address, place->address, sizeof place->address) == 0;
-}
-
-static struct entry *find_bound(const struct place *place)
-{
-    for (size_t bucket = 0; bucket < BUCKETS; bucket++)
-        for (struct entry *each = buckets[bucket]; each != NULL; each = each->next)
-            if (is_bound_to(each, place))
-                return each;
-    return NULL;
-}
-
-/* Two stand-ins that send to one another have each other's entry, so nobody waits for long. */
-struct entry *entry_bound(const struct place *place)
-{
-    struct timespec until;
-    struct entry *found;
-    int late = 0;
-
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += BOUND_WAIT;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_nsec -= 1000000000L;
-        until.tv_sec++;
-    }
-    pthread_mutex_lock(&lock);
-    if ((found = find_bound(place)) != NULL && found->is_used) {
-        pthread_mutex_unlock(&lock);
-        if (!hand_over())
-            return NULL;
-        pthread_mutex_lock(&lock);
-    }
-    while ((found = find_bound(place)) != NULL && found->is_used && !late)
-        late = pthread_cond_timedwait(&released, &lock, &until) == ETIMEDOUT;
-    if (found != NULL && found->is_used)
-        found = NULL;
-    if (found != NULL)
-        found->is_used = 1;
-    pthread_mutex_unlock(&lock);
-    return found;
-}
-
-int is_port_taken(uint16_t port)
-{
-    int found = 0;
-
-    pthread_mutex_lock(&lock);
-    for (size_t bucket = 0; bucket < BUCKETS && !found; bucket++)
-        for (struct entry *each = buckets[bucket]; each != NULL && !found; each = each->next)
-            found = each->kind == KIND_DATAGRAM && each->has_local && each->local.port == port;
-    pthread_mutex_unlock(&lock);
-    return found;
 }
 
 int is_stream_port(uint16_t port)

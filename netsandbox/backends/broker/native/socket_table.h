@@ -20,14 +20,6 @@ enum socket_kind {
     KIND_NETLINK = 'n',
 };
 
-#define MAX_SOURCES 32
-
-struct source {
-    struct place from;
-    uint32_t length;
-    uint32_t hash;
-};
-
 struct entry {
     ino_t inode;
     uint8_t kind;
@@ -44,10 +36,7 @@ struct entry {
     int near;            /* our end of a stand-in */
     pid_t pid;           /* the process that made it */
     struct place local;
-    struct place peer;
-    struct source *sources; /* of the datagrams that wait in a stand-in, MAX_SOURCES of them; NULL for other kinds */
-    size_t source_first;
-    size_t source_count;
+    struct place peer;   /* of a stand-in without has_peer: what it last sent to */
     char *name;          /* the address of a Unix socket, as the program gave it */
     uint16_t name_length;
     struct entry *next;
@@ -56,7 +45,8 @@ struct entry {
 /* The inode behind descriptor *number* of the caller; 0 with errno for what is no socket. */
 ino_t caller_inode(const struct seccomp_notif *call, int number);
 
-/* A new entry, which is taken; NULL without memory. It owns *copy* and *near*. */
+/* A new entry, which is taken; NULL without memory, or while the entry of a socket that had its inode before is in use. It owns
+ * *copy* and *near*. */
 struct entry *entry_add(int copy, int near, uint8_t kind, int family, int type, pid_t pid);
 
 /* The entry of the socket, taken; NULL if it is none of ours. Waits while another thread has it. */
@@ -65,9 +55,6 @@ void entry_done(struct entry *entry);
 void entry_drop_copy(struct entry *entry);
 void entry_remove(struct entry *entry); /* in place of entry_done */
 
-/* Another entry's stand-in that is bound to this place, taken; NULL if there is none, or it is in use by this thread. */
-struct entry *entry_bound(const struct place *place);
-int is_port_taken(uint16_t port);
 int is_stream_port(uint16_t port); /* a TCP socket of the session is bound to it */
 
 /* Drops what no process below this one has. *now*: without waiting for a second sweep to agree. */

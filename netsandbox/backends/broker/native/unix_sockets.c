@@ -1,13 +1,15 @@
 /* Unix sockets of the session.
  *
  * A path is only a key. To what it leads is opened once, and connected to by that descriptor, never by its name again. A
- * stand-in of the session leads to the socket that it stands for; about any other file the supervisor decides. Binding is
- * left to the binder, a process that is confined as the command is: the kernel decides whether a name may be made there.
+ * stand-in of the session leads to the socket that it stands for; about any other file the supervisor decides. A stand-in is
+ * made by the binder, a process that is confined as the command is: the kernel decides whether a name may be made there. The
+ * socket itself is bound in a folder of netsandbox that the session cannot write, so nothing can take its place meanwhile.
  * Abstract names belong to the network, which is the host's here, so those of the session get a prefix. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +34,8 @@
 static struct {
     dev_t device;
     ino_t inode;
-    struct bound bound;
+    int shown;  /* the stand-in at its path */
+    int served; /* where it is bound, without a name */
 } own[MAX_OWN];
 static size_t own_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -123,34 +126,27 @@ static int own_file(const struct stat *found)
     pthread_mutex_lock(&lock);
     for (size_t number = 0; number < own_count && file < 0; number++)
         if (own[number].inode == found->st_ino && own[number].device == found->st_dev)
-            file = fcntl(own[number].bound.served, F_DUPFD_CLOEXEC, 0);
+            file = fcntl(own[number].served, F_DUPFD_CLOEXEC, 0);
     pthread_mutex_unlock(&lock);
     return file;
 }
 
-static void close_bound(const struct bound *bound)
+static void remember(int shown, int served)
 {
-    close(bound->served);
-    close(bound->shown);
-}
+    struct stat found = { .st_ino = 0 };
 
-static void remember(const struct bound *bound)
-{
-    struct stat found;
-
-    if (fstat(bound->shown, &found) < 0) {
-        close_bound(bound);
-        return;
-    }
+    fstat(shown, &found);
     pthread_mutex_lock(&lock);
     if (own_count == MAX_OWN) { /* the oldest, which is most likely gone */
-        close_bound(&own[0].bound);
+        close(own[0].shown);
+        close(own[0].served);
         memmove(own, own + 1, (MAX_OWN - 1) * sizeof *own);
         own_count--;
     }
     own[own_count].device = found.st_dev;
     own[own_count].inode = found.st_ino;
-    own[own_count++].bound = *bound;
+    own[own_count].shown = shown;
+    own[own_count++].served = served;
     pthread_mutex_unlock(&lock);
 }
 
@@ -243,37 +239,71 @@ int unix_connect(const struct seccomp_notif *call, struct entry *entry, const un
     return error;
 }
 
+/* Binds a socket in our working folder, which is out of the session's reach, and takes the name away before the socket listens.
+ * Only who has the descriptor can connect. -1 with errno. */
+static int bind_apart(int socket)
+{
+    static atomic_uint count;
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int served = -1;
+
+    snprintf(address.sun_path, sizeof address.sun_path, "socket-%d-%u", (int)getpid(), atomic_fetch_add(&count, 1));
+    unlink(address.sun_path); /* of a broker that was killed */
+    if (bind(socket, (struct sockaddr *)&address, sizeof address) < 0)
+        return -1;
+    served = open(address.sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    unlink(address.sun_path);
+    return served;
+}
+
+static int bind_path(const struct seccomp_notif *call, struct entry *entry, const union address *address, socklen_t length)
+{
+    const char *mask = status_field((pid_t)call->pid, "\nUmask:");
+    char folder[64];
+    int cwd;
+    int shown;
+    int served;
+    int error;
+
+    snprintf(folder, sizeof folder, "/proc/%d/cwd", (int)call->pid);
+    cwd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (cwd < 0)
+        return EACCES;
+    error = *mask && is_waiting(call) ? make_stand_in(cwd, (mode_t)strtoul(mask, NULL, 8), address, length, &shown) : EACCES;
+    close(cwd);
+    if (error)
+        return error;
+    served = bind_apart(entry->copy);
+    if (served < 0) {
+        error = errno;
+        close(shown);
+        return error;
+    }
+    remember(shown, served);
+    return 0;
+}
+
 int unix_bind(const struct seccomp_notif *call, struct entry *entry, const union address *address, socklen_t length)
 {
     union address own_form;
-    struct bound bound;
-    char folder[64];
-    int cwd;
     int error = check(address, length);
 
-    if (error == 0 && entry->copy < 0)
+    if (error == 0 && (entry->copy < 0 || entry->has_local))
         error = EINVAL;
     if (error)
         return error;
-    if (length == sizeof(sa_family_t)) /* any abstract name, which nobody can guess */
-        return bind(entry->copy, &address->any, length) < 0 ? errno : 0;
-    if (is_abstract(address, length)) {
+    if (length == sizeof(sa_family_t)) { /* any abstract name, which nobody can guess */
+        error = bind(entry->copy, &address->any, length) < 0 ? errno : 0;
+    } else if (is_abstract(address, length)) {
         socklen_t size = own_name(address, length, &own_form);
 
         error = bind(entry->copy, &own_form.any, size) < 0 ? errno : 0;
     } else {
-        mode_t mask = (mode_t)strtoul(status_field((pid_t)call->pid, "\nUmask:"), NULL, 8);
-
-        snprintf(folder, sizeof folder, "/proc/%d/cwd", (int)call->pid);
-        cwd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (cwd < 0)
-            return EACCES;
-        error = is_waiting(call) ? bind_confined(entry->copy, cwd, mask, address, length, &bound) : EACCES;
-        close(cwd);
-        if (error == 0)
-            remember(&bound);
+        error = bind_path(call, entry, address, length);
     }
     if (error == 0)
+        entry->has_local = 1;
+    if (error == 0 && length > sizeof(sa_family_t))
         keep_name(entry, address, length);
     return error;
 }

@@ -8,18 +8,25 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Where process_vm_readv(2) is refused, as by some containers' filters, the file that stands for the memory is not. */
-static ssize_t by_file(pid_t pid, uint64_t address, void *data, size_t size, int writes)
+#include "trap_pool.h"
+
+static int open_memory(pid_t pid, int flags)
 {
     char name[64];
-    ssize_t done;
-    int file;
 
     snprintf(name, sizeof name, "/proc/%d/mem", (int)pid);
-    file = open(name, (writes ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    return open(name, flags | O_CLOEXEC);
+}
+
+/* Where process_vm_readv(2) is refused, as by some containers' filters, the file that stands for the memory is not. */
+static ssize_t read_file(pid_t pid, uint64_t address, void *into, size_t size)
+{
+    int file = open_memory(pid, O_RDONLY);
+    ssize_t done;
+
     if (file < 0)
         return -1;
-    done = writes ? pwrite(file, data, size, (off_t)address) : pread(file, data, size, (off_t)address);
+    done = pread(file, into, size, (off_t)address);
     close(file);
     if (done < 0 && errno == EIO)
         errno = EFAULT;
@@ -32,17 +39,17 @@ ssize_t caller_memory(pid_t pid, uint64_t address, void *into, size_t size)
     struct iovec there = { (void *)(uintptr_t)address, size };
     ssize_t done = process_vm_readv(pid, &here, 1, &there, 1, 0);
 
-    return done < 0 && (errno == EPERM || errno == ENOSYS) ? by_file(pid, address, into, size, 0) : done;
+    return done < 0 && (errno == EPERM || errno == ENOSYS) ? read_file(pid, address, into, size) : done;
 }
 
-ssize_t caller_store(pid_t pid, uint64_t address, const void *from, size_t size)
+int caller_store(const struct seccomp_notif *call, uint64_t address, const void *from, size_t size)
 {
-    void *data = (void *)(uintptr_t)from;
-    struct iovec here = { data, size };
-    struct iovec there = { (void *)(uintptr_t)address, size };
-    ssize_t done = process_vm_writev(pid, &here, 1, &there, 1, 0);
+    int file = open_memory((pid_t)call->pid, O_WRONLY);
+    int is_stored = file >= 0 && is_waiting(call) && pwrite(file, from, size, (off_t)address) == (ssize_t)size;
 
-    return done < 0 && (errno == EPERM || errno == ENOSYS) ? by_file(pid, address, data, size, 1) : done;
+    if (file >= 0)
+        close(file);
+    return is_stored;
 }
 
 size_t caller_link(pid_t pid, const char *what, char *into, size_t size)

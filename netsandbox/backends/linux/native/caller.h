@@ -3,6 +3,7 @@
 #ifndef NETSANDBOX_CALLER_H
 #define NETSANDBOX_CALLER_H
 
+#include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -10,8 +11,9 @@
 /* Bytes of the caller's memory up to *size*; they may end at a page that is not there. */
 ssize_t caller_memory(pid_t pid, uint64_t address, void *into, size_t size);
 
-/* Writes into the caller's memory; as much as could be written, or -1. */
-ssize_t caller_store(pid_t pid, uint64_t address, const void *from, size_t size);
+/* Writes all of it into the caller's memory, or returns 0. The caller may be gone, and its pid another process's: the memory
+ * is opened first, and written only if the caller still waits then, so it is the caller's, whoever gets the pid later. */
+int caller_store(const struct seccomp_notif *call, uint64_t address, const void *from, size_t size);
 
 /* The target of /proc/PID/WHAT with NUL at its end, or an empty text; its length. */
 size_t caller_link(pid_t pid, const char *what, char *into, size_t size);

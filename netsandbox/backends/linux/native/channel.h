@@ -8,7 +8,6 @@
  *   N [descriptor]  a socket made inside         N <i32 family>  make one in the session's network: TCP, or sock_diag
  *   N <i32 errno>   or why there is none
  *   E <i32 errno> <text>  set-up failed at step <text>; nothing was started
- *   C <i32 touches> a cover was off; all is stopped   U <i32 0>  the answer; go on after the last
  *   S <i32 status>  the command ended (wait status)
  *
  * The report is a pipe that ends when the command is executed; an <i32 errno> before its end says why it could not be.

@@ -32,4 +32,8 @@ int access_rules(int *keeps_signals);
 
 void limits_set(void);
 
+/* When memory is short, the kernel kills this process and those it makes before the supervisor, whose score they have by
+ * half of all memory more. They cannot lower it: a session does not write /proc. */
+void die_first(void);
+
 #endif

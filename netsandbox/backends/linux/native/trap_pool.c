@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAX_THREADS 300 /* one receives, the others wait for a connect or for their turn */
 #define STACK 262144
 
 /* Linux 6.6: the caller's processor goes on with us at once, and back. */

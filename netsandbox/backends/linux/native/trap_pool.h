@@ -5,6 +5,8 @@
 #include <linux/seccomp.h>
 #include <stdnoreturn.h>
 
+#define MAX_THREADS 300 /* one receives, the others wait for a connect or for their turn */
+
 extern int trap_listener;
 
 /* Whether the caller still waits. If not, what was read of it may be of another process. */

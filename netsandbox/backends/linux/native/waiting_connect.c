@@ -1,12 +1,11 @@
 #include "waiting_connect.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -17,43 +16,87 @@
 
 #define SOON 5000000L   /* nanoseconds after which another thread receives */
 #define LATER 50000000L /* nanoseconds between looks at a caller that waits */
+#define MAX_SLOTS (MAX_THREADS + 2) /* the pool's first thread and the process's own are not counted there */
 #define RESTART 512     /* ERESTARTSYS: the kernel interrupts the call, or makes it again after the handler */
 
 static sigset_t tick;
 
-/* A timer of this thread interrupts a connect that waits. Its signal is blocked at other times: a signal that is pending
- * also stops the timer, so an idle thread sleeps, and a connect that does not wait needs no call for the timer. */
-static void set_ticks(long nanoseconds)
+/* One thread sends the ticks that interrupt a connect that waits. Timers would be counted with the user's pending signals
+ * (RLIMIT_SIGPENDING), so any session could use them up; a signal to a thread is sent in any case. It is blocked outside
+ * of a connect. A tick that comes before the connect begins is followed by another. */
+static struct {
+    pthread_t thread;
+    _Atomic long period; /* nanoseconds between its ticks, SOON or LATER; 0: it needs none */
+} slots[MAX_SLOTS];
+static atomic_int slot_count;
+static atomic_int sleeps; /* a futex: 1 while the ticker must be woken for ticks that are wanted soon */
+
+static void set_ticks(long period)
 {
-    static _Thread_local int has_timer;
-    static _Thread_local int timer;
-    static _Thread_local long set;
-    struct itimerspec when = { .it_interval.tv_nsec = nanoseconds, .it_value.tv_nsec = nanoseconds };
+    static _Thread_local int number = -1;
 
-    if (set == nanoseconds)
-        return;
-    if (!has_timer) {
-        union {
-            struct {
-                union sigval value;
-                int number;
-                int notify;
-                int thread;
-            } event;
-            char space[64];
-        } kernel; /* struct sigevent, whose thread has no portable name */
-
-        memset(&kernel, 0, sizeof kernel);
-        kernel.event.number = SIGUSR1;
-        kernel.event.notify = 4; /* SIGEV_THREAD_ID */
-        kernel.event.thread = (int)syscall(SYS_gettid);
-        if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &kernel, &timer) < 0)
+    if (number < 0) {
+        number = atomic_fetch_add(&slot_count, 1);
+        if (number >= MAX_SLOTS)
             _exit(1); /* a connect could keep all others waiting */
-        has_timer = 1;
+        slots[number].thread = pthread_self();
     }
-    if (syscall(SYS_timer_settime, timer, 0, &when, NULL) < 0)
-        _exit(1);
-    set = nanoseconds;
+    atomic_store(&slots[number].period, period);
+    if (period == SOON && atomic_exchange(&sleeps, 0))
+        syscall(SYS_futex, &sleeps, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* Of the threads that want ticks, the shortest period; 0: none does. */
+static long shortest_period(void)
+{
+    long shortest = 0;
+
+    for (int number = 0; number < atomic_load(&slot_count); number++) {
+        long period = atomic_load(&slots[number].period);
+
+        if (period && (shortest == 0 || period < shortest))
+            shortest = period;
+    }
+    return shortest;
+}
+
+/* The time that passed; 0 if a thread wants ticks sooner than was known. */
+static long sleep_for_a_period(void)
+{
+    const struct timespec soon = { 0, SOON };
+    const struct timespec later = { 0, LATER };
+    long period = 0;
+
+    if (shortest_period() == SOON) {
+        nanosleep(&soon, NULL);
+        return SOON;
+    }
+    atomic_store(&sleeps, 1);
+    period = shortest_period();
+    if (period != SOON && syscall(SYS_futex, &sleeps, FUTEX_WAIT_PRIVATE, 1, period ? &later : NULL, NULL, 0) < 0)
+        period = errno == ETIMEDOUT ? LATER : 0;
+    else
+        period = 0;
+    atomic_store(&sleeps, 0);
+    return period;
+}
+
+static void *send_ticks(void *unused)
+{
+    for (long passed = 0;;) {
+        long slept = sleep_for_a_period();
+
+        if (slept == 0)
+            continue;
+        passed = passed >= LATER ? slept : passed + slept;
+        for (int number = 0; number < atomic_load(&slot_count); number++) {
+            long period = atomic_load(&slots[number].period);
+
+            if (period == SOON || (period && passed >= LATER))
+                pthread_kill(slots[number].thread, SIGUSR1);
+        }
+    }
+    return unused;
 }
 
 static int64_t now(void)
@@ -71,14 +114,26 @@ struct wanted {
     socklen_t length;
 };
 
+static void begin_ticks(long period)
+{
+    set_ticks(period);
+    pthread_sigmask(SIG_UNBLOCK, &tick, NULL);
+}
+
+static void end_ticks(void)
+{
+    pthread_sigmask(SIG_BLOCK, &tick, NULL);
+    set_ticks(0);
+}
+
 /* 0, or an errno: EINTR after a tick. */
-static int connect_for_a_tick(const struct wanted *wanted)
+static int connect_for_a_tick(const struct wanted *wanted, long period)
 {
     int error;
 
-    pthread_sigmask(SIG_UNBLOCK, &tick, NULL);
+    begin_ticks(period);
     error = connect(wanted->copy, wanted->address, wanted->length) < 0 ? errno : 0;
-    pthread_sigmask(SIG_BLOCK, &tick, NULL);
+    end_ticks();
     return error;
 }
 
@@ -93,19 +148,18 @@ static int wait_for(const struct wanted *wanted)
 
     getsockopt(wanted->copy, SOL_SOCKET, SO_SNDTIMEO, &limit, &size);
     most = (int64_t)limit.tv_sec * 1000000000 + (int64_t)limit.tv_usec * 1000;
-    set_ticks(LATER);
     for (;;) {
         int waits;
 
-        if (!is_waiting(wanted->call))
-            return EINTR;
         waits = signal_waits((pid_t)wanted->call->pid);
+        if (!is_waiting(wanted->call)) /* then it was another process's */
+            return EINTR;
         if (waits + seen >= 2)
             return most > 0 ? EINTR : RESTART;
         seen = waits;
         if (most > 0 && now() - began >= most)
             return wanted->address->sa_family == AF_UNIX ? EAGAIN : EINPROGRESS;
-        error = connect_for_a_tick(wanted);
+        error = connect_for_a_tick(wanted, LATER);
         if (error != EINTR)
             return error;
     }
@@ -116,8 +170,7 @@ int connect_waiting(const struct seccomp_notif *call, int copy, const struct soc
     const struct wanted wanted = { call, copy, address, length };
     int error;
 
-    set_ticks(SOON);
-    error = connect_for_a_tick(&wanted);
+    error = connect_for_a_tick(&wanted, SOON);
     if (error != EINTR)
         return error;
     return hand_over() ? wait_for(&wanted) : EAGAIN;
@@ -129,8 +182,7 @@ int connect_briefly(int copy, const struct sockaddr *address, socklen_t length, 
     int64_t until = now() + (int64_t)milliseconds * 1000000;
     int error;
 
-    set_ticks(SOON);
-    while ((error = connect_for_a_tick(&wanted)) == EINTR) {
+    while ((error = connect_for_a_tick(&wanted, SOON)) == EINTR) {
         if (!hand_over())
             return EAGAIN;
         if (now() >= until)
@@ -141,10 +193,9 @@ int connect_briefly(int copy, const struct sockaddr *address, socklen_t length, 
 
 void close_copy(int copy)
 {
-    set_ticks(SOON);
-    pthread_sigmask(SIG_UNBLOCK, &tick, NULL);
+    begin_ticks(SOON);
     close(copy);
-    pthread_sigmask(SIG_BLOCK, &tick, NULL);
+    end_ticks();
 }
 
 static void nothing(int number)
@@ -155,9 +206,11 @@ static void nothing(int number)
 void waiting_begin(void)
 {
     struct sigaction action = { .sa_handler = nothing };
+    pthread_t ticker;
 
     sigemptyset(&tick);
     sigaddset(&tick, SIGUSR1);
-    if (sigaction(SIGUSR1, &action, NULL) < 0)
+    if (sigaction(SIGUSR1, &action, NULL) < 0 || pthread_sigmask(SIG_BLOCK, &tick, NULL) != 0
+        || pthread_create(&ticker, NULL, send_ticks, NULL) != 0)
         _exit(1);
 }

@@ -15,6 +15,7 @@
 
 #include "caller.h"
 #include "channel.h"
+#include "trap_pool.h"
 
 #ifndef SYS_fsopen
 #define SYS_fsopen 430
@@ -118,16 +119,16 @@ static noreturn void serve_binds(int requests, int process)
     }
 }
 
-static void start(pid_t pid)
+static void start(const struct seccomp_notif *call)
 {
     int ends[2];
     int32_t error;
     int none;
-    int process = (int)syscall(SYS_pidfd_open, process_of(pid), 0U);
+    int process = (int)syscall(SYS_pidfd_open, process_of((pid_t)call->pid), 0U);
 
     if (process < 0)
         return;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0) {
+    if (is_waiting(call) && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0) {
         pid_t child = fork();
 
         if (child == 0)
@@ -141,10 +142,10 @@ static void start(pid_t pid)
     close(process);
 }
 
-int has_binder(pid_t pid)
+int has_binder(const struct seccomp_notif *call)
 {
     if (binder < 0)
-        start(pid);
+        start(call);
     return binder >= 0;
 }
 

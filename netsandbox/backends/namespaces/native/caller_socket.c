@@ -28,31 +28,43 @@
 #define SYS_pidfd_getfd 438
 #endif
 
-/* The descriptor of the process is kept for its next call; a process that is gone is never mistaken. */
-int caller_socket(pid_t pid, int number)
+/* The descriptor of the process is kept for its next call. One that is gone is never mistaken: only what was opened while
+ * the caller waited is kept, and before Linux 6.9, where a thread is reached through its process, only a process's own. */
+int caller_socket(const struct seccomp_notif *call, int number)
 {
     static _Thread_local int process = -1;
     static _Thread_local pid_t known;
+    pid_t pid = (pid_t)call->pid;
+    int copy;
+    int error;
 
     for (int turn = 0; turn < 2; turn++) {
-        int copy;
-
         if (process < 0 || known != pid) {
             if (process >= 0)
                 close(process);
             known = pid;
             process = (int)syscall(SYS_pidfd_open, pid, PIDFD_THREAD);
-            if (process < 0 && errno == EINVAL) /* before Linux 6.9; a thread is reached through its process */
-                process = (int)syscall(SYS_pidfd_open, process_of(pid), 0U);
+            if (process < 0 && errno == EINVAL) {
+                pid_t its = process_of(pid);
+
+                process = (int)syscall(SYS_pidfd_open, its, 0U);
+                known = its == pid ? pid : 0;
+            }
             if (process < 0)
                 return -1;
         }
         copy = (int)syscall(SYS_pidfd_getfd, process, number, 0U);
-        if (copy >= 0 || errno != ESRCH)
+        error = copy < 0 ? errno : 0;
+        if (error != ESRCH && is_waiting(call)) {
+            errno = error;
             return copy;
+        }
+        if (copy >= 0)
+            close(copy);
         close(process);
         process = -1;
     }
+    errno = ESRCH;
     return -1;
 }
 

@@ -5,8 +5,8 @@
 #include <linux/seccomp.h>
 #include <sys/types.h>
 
-/* The copy, or -1 with errno. */
-int caller_socket(pid_t pid, int number);
+/* The copy, or -1 with errno; ESRCH if the caller waits no longer. */
+int caller_socket(const struct seccomp_notif *call, int number);
 
 /* Whether the socket was made in the session's network. */
 int is_of_network(const struct seccomp_notif *call, int copy);

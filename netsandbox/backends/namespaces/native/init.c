@@ -95,17 +95,13 @@ static int64_t now(void)
     return (int64_t)clock.tv_sec * 1000 + clock.tv_nsec / 1000000;
 }
 
-/* Messages of kind C. Nothing inside runs while there are any, so only the first of them can be about the command. */
-static int unanswered;
-
 /* Forwards a signal that only the supervisor got; one for the whole group has reached the command already. */
 static void pass_on(int number, pid_t command)
 {
     if (number <= 0 || number >= NSIG)
         return;
     if (number == SIGCONT) { /* the session was suspended as a whole, and is to end */
-        if (unanswered == 0)
-            kill(-1, SIGCONT);
+        kill(-1, SIGCONT);
         return;
     }
     if (received[number] && now() - received[number] < SAME_SIGNAL && getpgid(command) == getpgid(0))
@@ -135,10 +131,6 @@ static void obey(pid_t command)
     case 'N':
         make_socket(number);
         break;
-    case 'U':
-        if (unanswered > 0 && --unanswered == 0)
-            kill(-1, SIGCONT);
-        break;
     default:
         pass_on(number, command);
     }
@@ -158,17 +150,6 @@ static int read_signals(int signals, pid_t command)
     return 0;
 }
 
-/* The command could reach a file of the host for a moment, so nothing inside runs until the supervisor has looked. */
-static void keep_covers(int covers)
-{
-    int touches = covers_restore(covers);
-
-    if (touches) {
-        unanswered++;
-        channel_number('C', touches);
-    }
-}
-
 static noreturn void serve(int signals, int covers, pid_t command)
 {
     struct pollfd watched[3] = { { .fd = signals, .events = POLLIN },
@@ -179,7 +160,7 @@ static noreturn void serve(int signals, int covers, pid_t command)
         if (poll(watched, 3, covers == COVERS_POLLED ? COVER_CHECK : -1) < 0 && errno != EINTR)
             _exit(1);
         if (covers == COVERS_POLLED || watched[2].revents)
-            keep_covers(covers);
+            covers_restore(covers);
         if (read_signals(signals, command))
             _exit(0);
         if (watched[1].revents) /* ends us if the supervisor is gone: the kernel then kills the session */
@@ -212,6 +193,7 @@ static noreturn void session(char **command, const sigset_t *mask, int observer)
     take_descriptors();
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         fail("making mounts private");
+    die_first();
     length = read_plan(&plan);
     carry_out(plan, length, &outcome);
     return_to(folder);

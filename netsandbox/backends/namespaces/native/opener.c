@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "opener.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -107,7 +108,7 @@ static int make(int folder, const char *name, int is_folder)
 
 /* The place in the session to mount on; what is missing on the way is made. The session's root is mounted read-only, so
  * that is done through another mount of it. */
-static int mount_point(char *path)
+static int mount_point(char *path, int is_folder)
 {
     struct mount_attr attributes = { .attr_clr = MOUNT_ATTR_RDONLY };
     int root = (int)syscall(SYS_open_tree, AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -126,7 +127,7 @@ static int mount_point(char *path)
             *end = '\0';
         next = openat(place, start, flags);
         if (next < 0 && errno == ENOENT
-            && (make(place, start, end != NULL) == 0 || (errno == EROFS && make(root, path + 1, end != NULL) == 0)))
+            && (make(place, start, end || is_folder) == 0 || (errno == EROFS && make(root, path + 1, end || is_folder) == 0)))
             next = openat(place, start, flags);
         close(place);
         place = next;
@@ -137,16 +138,32 @@ static int mount_point(char *path)
     return place;
 }
 
+/* Whether nothing of the session is at *place*, which a folder would cover. */
+static int is_empty(int place)
+{
+    int folder = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = folder < 0 ? NULL : fdopendir(folder);
+    int count = 0;
+
+    while (entries != NULL && readdir(entries) != NULL)
+        count++;
+    if (entries == NULL || count > 2)
+        errno = ENOTEMPTY;
+    return entries != NULL && count <= 2; /* itself and the one above */
+}
+
 /* In a child, since it enters the session's mounts: the errno. */
 static int shown(int tree, char *path)
 {
+    struct stat found;
     int status;
     pid_t pid = fork();
 
     if (pid == 0) {
-        int place = setns(MOUNTS, CLONE_NEWNS) == 0 ? mount_point(path) : -1;
+        int is_folder = fstat(tree, &found) == 0 && S_ISDIR(found.st_mode);
+        int place = setns(MOUNTS, CLONE_NEWNS) == 0 ? mount_point(path, is_folder) : -1;
 
-        if (place >= 0
+        if (place >= 0 && (!is_folder || is_empty(place))
             && syscall(SYS_move_mount, tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0)
             _exit(0);
         _exit(errno & 0xff);

@@ -233,7 +233,7 @@ int bind_path(struct taken *taken)
         sweep((pid_t)taken->call->pid);
     if (own_count == MAX_OWN)
         return ENOMEM;
-    if (!has_binder((pid_t)taken->call->pid) || !is_waiting(taken->call))
+    if (!has_binder(taken->call) || !is_waiting(taken->call))
         return EACCES;
     use_capabilities(0);
     if (slash == taken->path) {

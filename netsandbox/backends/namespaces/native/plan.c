@@ -158,18 +158,21 @@ static void show_step(struct reader *reader)
 
 static void cache_step(struct reader *reader)
 {
+    const char *lower = plan_text(reader);
     const char *options = plan_text(reader);
     const char *upper = plan_text(reader);
 
-    root_cache(options, upper, plan_text(reader));
+    root_cache(lower, options, upper, plan_text(reader));
 }
 
 static void overlay_step(struct reader *reader)
 {
+    uint32_t flags = plan_number(reader);
     const char *lower = plan_text(reader);
     const char *options = plan_text(reader);
 
-    root_overlay(lower, options, plan_text(reader));
+    if (!root_overlay(lower, options, plan_text(reader)) && !(flags & MOUNT_ATTEMPT))
+        fail(OVERLAY);
 }
 
 static void cover_step(struct reader *reader)

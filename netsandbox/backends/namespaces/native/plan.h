@@ -9,8 +9,8 @@
  *   S  folder     u32 mode, path                         make a folder, and those above it (root.h)
  *   Y  link       target, path                           make a symbolic link
  *   V  show       u32 flags, source, target              show a path of the host, flags in root.h
- *   C  cache      options, upper, target                 an overlay, or upper alone where overlays are refused
- *   U  overlay    lower, options, target                 an overlay of a folder (root.h)
+ *   C  cache      lower, options, upper, target          an overlay, or upper alone where overlays are refused
+ *   U  overlay    u32 flags, lower, options, target      an overlay of a folder (root.h), flags below
  *   A  cover      target, source, path                   a link to target over a file, or source read-only
  *   E  end        (nothing)                              the host's root is detached, the session's is read-only
  *   K  netlink    u32 protocol, u32 acks, messages       send, and wait for every acknowledgement

@@ -7,7 +7,6 @@
 #include <linux/magic.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +31,6 @@
 #define OVERLAYFS_SUPER_MAGIC 0x794c7630
 #endif
 
-#define OVERLAY "mounting the overlay" /* in ADVICE of diagnosis.py */
 #define HOST "/.host"
 #define COVERS "/.covers" /* the links that are mounted elsewhere */
 #define BASE "/proc" /* exists everywhere; the tmpfs leaves it again when it becomes the root */
@@ -166,28 +164,35 @@ void root_show(unsigned int flags, const char *source, const char *target)
     close(from);
 }
 
-void root_cache(const char *options, const char *upper, const char *target)
-{
-    make_point(target, 1);
-    if (mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
-        root_show(0, upper, target);
-}
-
-void root_overlay(const char *lower, const char *options, const char *target)
+int root_overlay(const char *lower, const char *options, const char *target)
 {
     struct statfs found;
-    int place;
     int from = opened(lower);
+    int is_mounted
+        = from >= 0 && fchdir(from) == 0 && mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV, options) == 0;
+    int error = errno;
 
-    if (from < 0 || fchdir(from) < 0 || mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
-        fail(OVERLAY);
-    place = open_place(target);
-    if (fstatfs(place, &found) < 0 || found.f_type != OVERLAYFS_SUPER_MAGIC || chdir("/") < 0) {
+    if (is_mounted) {
+        int place = open_place(target);
+
         errno = ELOOP;
-        fail(OVERLAY);
+        if (fstatfs(place, &found) < 0 || found.f_type != OVERLAYFS_SUPER_MAGIC)
+            fail(OVERLAY);
+        close(place);
     }
-    close(place);
-    close(from);
+    if (from >= 0)
+        close(from);
+    if (chdir("/") < 0)
+        fail(OVERLAY);
+    errno = error;
+    return is_mounted;
+}
+
+void root_cache(const char *lower, const char *options, const char *upper, const char *target)
+{
+    make_point(target, 1);
+    if (!root_overlay(lower, options, target))
+        root_show(0, upper, target);
 }
 
 /* A cover, to be put back if the host replaces the file below, which detaches it. */
@@ -243,8 +248,7 @@ void root_cover(const char *target, const char *source, const char *path)
 
 int covers_watch(void)
 {
-    const uint32_t events
-        = IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_MODIFY | IN_ONLYDIR | IN_DONT_FOLLOW;
+    const uint32_t events = IN_MOVED_TO | IN_CREATE | IN_ONLYDIR | IN_DONT_FOLLOW;
     char folder[PATH_MAX];
     int watch;
 
@@ -265,71 +269,46 @@ int covers_watch(void)
     return watch < 0 ? COVERS_POLLED : watch;
 }
 
-/* How many of the events are about a covered name. */
-static int count_touches(const char *events, size_t length)
-{
-    int touches = 0;
-
-    while (length >= sizeof(struct inotify_event)) {
-        struct inotify_event event;
-
-        memcpy(&event, events, sizeof event);
-        for (size_t number = 0; number < cover_count; number++) {
-            const char *name = strrchr(covers[number].path, '/') + 1;
-
-            if (event.mask & IN_Q_OVERFLOW
-                || (event.wd == covers[number].watch && event.len && strcmp(events + sizeof event, name) == 0)) {
-                touches += event.mask & IN_MODIFY ? 2 : 1; /* git never writes in place */
-                break;
-            }
-        }
-        events += sizeof event + event.len;
-        length -= sizeof event + event.len;
-    }
-    return touches;
-}
-
-/* Non-zero if the cover was off. */
-static int put_back(const struct cover *cover)
+/* Puts the cover back if it is off. */
+static void put_back(const struct cover *cover)
 {
     struct statx found;
     int place = opened(cover->path);
-    int was_off = place >= 0 && statx(place, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_INO, &found) == 0
-        && found.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT && !(found.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 
-    if (was_off)
+    if (place >= 0 && statx(place, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_INO, &found) == 0
+        && found.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT && !(found.stx_attributes & STATX_ATTR_MOUNT_ROOT))
         put(cover->link, place);
     if (place >= 0)
         close(place);
-    return was_off;
 }
 
-int covers_restore(int watch)
+/* Looks at the covers that an event is about; at all of them if events were lost. */
+static void look_at(const struct inotify_event *event, const char *name)
 {
-    static int was_off;
+    for (size_t number = 0; number < cover_count; number++) {
+        const char *covered = strrchr(covers[number].path, '/') + 1;
+
+        if (event->mask & IN_Q_OVERFLOW
+            || (event->wd == covers[number].watch && event->len && strcmp(name, covered) == 0))
+            put_back(&covers[number]);
+    }
+}
+
+void covers_restore(int watch)
+{
     static char events[16384] __attribute__((aligned(8)));
-    int touches = 0;
     ssize_t length;
 
     while (watch >= 0 && (length = read(watch, events, sizeof events)) > 0) {
-        int more = count_touches(events, (size_t)length);
+        struct inotify_event event;
 
-        /* First of all: what the command did until now is counted below, and it does nothing more. */
-        if (more && touches == 0)
-            kill(-1, SIGSTOP);
-        for (size_t number = 0; more && number < cover_count; number++)
-            was_off |= put_back(&covers[number]);
-        touches += more;
+        for (ssize_t at = 0; at < length; at += (ssize_t)(sizeof event + event.len)) {
+            memcpy(&event, events + at, sizeof event);
+            look_at(&event, events + at + sizeof event);
+        }
     }
     for (size_t number = 0; watch < 0 && number < cover_count; number++)
-        if (put_back(&covers[number])) {
-            kill(-1, SIGSTOP);
-            was_off = 1;
-            touches = 2; /* nobody counted */
-        }
-    if (touches && !was_off)
-        kill(-1, SIGCONT);
-    return was_off ? touches : 0;
+        put_back(&covers[number]);
 }
 
 void root_end(void)

@@ -18,11 +18,14 @@ void root_folder(const char *path, mode_t mode);
 void root_link(const char *target, const char *path);
 void root_show(unsigned int flags, const char *source, const char *target);
 
-/* An overlay: *lower* below, changes in *upper*. Where the kernel refuses it, *upper* alone is shown. */
-void root_cache(const char *options, const char *upper, const char *target);
+#define OVERLAY "mounting the overlay" /* in ADVICE of diagnosis.py */
 
-/* An overlay of the folder *lower*, which the *options* call `.`, so that no link can lead the mount elsewhere. */
-void root_overlay(const char *lower, const char *options, const char *target);
+/* An overlay of the folder *lower*, which the *options* call `.`, so that no link can lead the mount elsewhere. 0 with
+ * errno if the kernel refuses. */
+int root_overlay(const char *lower, const char *options, const char *target);
+
+/* The same with changes in *upper*, which is shown alone where the kernel refuses. */
+void root_cache(const char *lower, const char *options, const char *upper, const char *target);
 
 /* Mounts a symbolic link to *target* over the file or link *path*: programs that resolve links before they replace a
  * file write to *target*, and the link can be neither moved nor removed. Where the kernel refuses to mount a link,
@@ -35,9 +38,8 @@ void root_end(void);
 enum { COVERS_NONE = -1, COVERS_POLLED = -2, MAX_COVERS = 1024 };
 int covers_watch(void);
 
-/* Stops all other processes and puts covers back. Returns how often covered files were touched, once a cover
- * was off; 0 before that, and then all goes on. A write in place counts twice, since git replaces its files. */
-int covers_restore(int watch);
+/* Puts covers back. A command may have been faster, and the end of the session looks at the host's files. */
+void covers_restore(int watch);
 
 /* Opens *path* without following a link; ends the process if that fails. */
 int open_place(const char *path);

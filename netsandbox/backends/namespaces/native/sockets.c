@@ -26,7 +26,7 @@
 #include "waiting_connect.h"
 
 #define MAX_UNHEARD 64
-#define UNPRIVILEGED_PORT 1024 /* portmap/bind_rule.py */
+#define UNPRIVILEGED_PORT 1024 /* portmap/netsandbox_portmap/bind_rule.py */
 
 static int is_privileged;
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
@@ -182,7 +182,7 @@ static int take(struct taken *taken, char *kind)
 
     taken->family = -1;
     taken->length = 0;
-    taken->copy = caller_socket((pid_t)call->pid, (int)call->data.args[0]);
+    taken->copy = caller_socket(call, (int)call->data.args[0]);
     if (taken->copy < 0) {
         *kind = errno == EBADF ? 0 : QUESTION_INTERNAL;
         return errno;
@@ -319,7 +319,7 @@ int serve_socket(const struct seccomp_notif *call, int guarded)
 
 int serve_listen(const struct seccomp_notif *call, int guarded)
 {
-    int copy = caller_socket((pid_t)call->pid, (int)call->data.args[0]);
+    int copy = caller_socket(call, (int)call->data.args[0]);
     int is_local = copy >= 0 && option(copy, SO_DOMAIN) == AF_UNIX && is_waiting(call);
     int error = is_local && guarded && listen(copy, (int)call->data.args[1]) < 0 ? errno : 0;
 

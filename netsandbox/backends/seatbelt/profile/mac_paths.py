@@ -67,8 +67,9 @@ RUN_AT_HOME = _names(
 # The same in the project: editors' tasks, direnv, agents' settings, our own file. Those of both systems, and more: a
 # path that does not exist yet can be closed here. Then the folder that it lies in cannot be made either, so that names
 # in folders that tools make are left out: `.config`, and `.hg`, which is looked for like `.git`.
+MADE_FOLDERS = (".config/", ".github/", ".hg/", ".jj/", "mise/")
 RUN_IN_PROJECT = (
-    *(name for name in shown_files.PROTECTED if not name.startswith((".config/", ".hg/"))),
+    *(name for name in shown_files.PROTECTED if not name.startswith(MADE_FOLDERS)),
     *_names(".agent-os/sandbox-config.json .claude-sandbox.json .netsandbox.toml .sandbox .sandbox.toml"),
 )
 # In a git directory that exists when the session starts.

@@ -1,7 +1,7 @@
 """The whole profile: its text is known to the letter, and what is not about files and ports holds under every model.
 
-After a change that is meant: `NETSANDBOX_WRITE_GOLDEN=1 pytest tests/seatbelt/test_session_profile.py`, then read the
-difference as what it is, a change of what commands may do.
+After a change that is meant: run `tests/backends/seatbelt/profile/test_session_profile.py` with
+`NETSANDBOX_WRITE_GOLDEN=1`, then read the difference as what it is, a change of what commands may do.
 """
 
 from __future__ import annotations

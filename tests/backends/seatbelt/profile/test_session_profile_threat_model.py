@@ -2,7 +2,7 @@
 
 The table is tests/rig/seatbelt_promises.py: for each promise probes that every model denies, twins that each allows,
 and changes of the profile that each must break the very promise they stand beside. Nothing here needs the interposer
-(INV-7), and nothing here has been compared with a Mac: tests/macos does that.
+(INV-7), and nothing here has been compared with a Mac: tests/backends/seatbelt/questions does that.
 """
 
 from __future__ import annotations

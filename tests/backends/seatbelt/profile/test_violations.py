@@ -1,7 +1,8 @@
 """What Seatbelt refused is read from the kernel's own messages, whatever a command calls its programs and files.
 
 The lines are written from descriptions of the format by people who ran `log stream` on macOS 14 and 15. Nothing was
-taken from a Mac by this project; tests/macos/questions/test_log.py prints real lines and reads them with this module.
+taken from a Mac by this project; tests/backends/seatbelt/questions/test_log.py prints real lines and reads them with
+this module.
 """
 
 from __future__ import annotations

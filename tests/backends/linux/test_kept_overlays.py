@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces import kept_overlays
-from netsandbox.backends.namespaces.kept_overlays import KeptOverlays, Overlay
+from netsandbox.backends.linux import kept_overlays
+from netsandbox.backends.linux.kept_overlays import KeptOverlays, Overlay
 from netsandbox.errors import HostError, UsageError
 
 
