@@ -20,7 +20,7 @@ from netsandbox import __version__
 from tests.rig.account import Identity
 from tests.rig.mac_wheel import ROOT, build, copy_sources
 from tests.rig.mach_o_reader import lief
-from tests.rig.workshop import make_home
+from tests.rig.workshop import make_home, remove_folder
 
 pytestmark = [
     pytest.mark.open_files,
@@ -117,7 +117,7 @@ def home(identity: Identity) -> Iterator[Path]:
     for inner in folder.iterdir():
         inner.rmdir()
     yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_folder(folder)
 
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.rig.patience import WaitedInVain
-from tests.rig.workshop import make_folder
+from tests.rig.workshop import make_folder, remove_folder
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SWITCHES = (
@@ -43,7 +43,7 @@ class Browser:
     """Tabs of one profile: they share cookies as a person's tabs do."""
 
     def __init__(self, program: str) -> None:
-        self._profile = str(make_folder())
+        self._profile = make_folder()
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         self._number = 0
@@ -51,7 +51,8 @@ class Browser:
         # The browser's ends are wanted at 3 and 4; the shell puts them there, wherever they are now.
         shell = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
         command = ["bash", "-c", shell, "bash", program, *SWITCHES, f"--user-data-dir={self._profile}", "about:blank"]
-        environment = {"HOME": self._profile, "PATH": os.environ["PATH"], "TMPDIR": self._profile}
+        home = str(self._profile)
+        environment = {"HOME": home, "PATH": os.environ["PATH"], "TMPDIR": home}
         self._process = subprocess.Popen(
             command,
             env=environment,
@@ -93,7 +94,7 @@ class Browser:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(10)
-        shutil.rmtree(self._profile, ignore_errors=True)
+        remove_folder(self._profile)
 
     def _read(self, deadline: float) -> dict[str, Any]:
         while b"\0" not in self._unread:

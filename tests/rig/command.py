@@ -8,7 +8,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import subprocess
 import time
@@ -25,7 +24,7 @@ from tests.rig import ports, processes
 from tests.rig.account import Identity
 from tests.rig.patience import WaitedInVain
 from tests.rig.warm_home import StoredCache
-from tests.rig.workshop import make_home
+from tests.rig.workshop import make_home, remove_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -212,7 +211,7 @@ class Home:
 
     def close(self) -> None:
         processes.end(processes.marked(self.mark))
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_folder(self.path)
 
 
 @cache

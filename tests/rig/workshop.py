@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,16 @@ def make_folder(mode: int = 0o700) -> Path:
     path.chmod(mode)
     _made.append(path)
     return path
+
+
+def remove_folder(path: Path) -> None:
+    """Gone, or an error that says what is in the way. A process that is just ending may still write into it."""
+    for _ in range(20):
+        shutil.rmtree(path, ignore_errors=True)
+        if not path.exists():
+            return
+        time.sleep(0.1)
+    shutil.rmtree(path)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -54,7 +65,7 @@ def workshop() -> Iterator[Path]:
     """A directory for the whole run, readable by everyone: certificates, probes, the staged product."""
     path = make_folder(0o755)
     yield path
-    shutil.rmtree(path, ignore_errors=True)
+    remove_folder(path)
 
 
 @pytest.fixture
@@ -62,7 +73,7 @@ def short_tmp() -> Iterator[Path]:
     """A directory for one test, with a short name, open to other accounts (Unix sockets live here)."""
     path = make_folder(0o777)  # the ordinary account works in it too
     yield path
-    shutil.rmtree(path, ignore_errors=True)
+    remove_folder(path)
 
 
 def make_home(owner: int, group: int) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.rig.workshop import ROOT, make_home
+from tests.rig.workshop import ROOT, make_home, remove_folder
 
 FETCH = """
 import os, socket, subprocess, urllib.request
@@ -72,4 +71,4 @@ def _is_installed() -> bool:
 def project(world: Any, user_namespaces: None) -> Iterator[Project]:
     home = make_home(os.geteuid(), os.getegid())
     yield Project(home, world)
-    shutil.rmtree(home, ignore_errors=True)
+    remove_folder(home)
