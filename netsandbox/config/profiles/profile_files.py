@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from netsandbox.config.commands import PROFILES
 from netsandbox.config.paths import PROJECT_FILES, is_profile_name, profile_folder, project_folders
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
@@ -113,7 +114,7 @@ def is_project_profile(path: str) -> bool:
 
 def unknown_profile(name: str, origin: str = "") -> UsageError:
     """The error for a profile that does not exist. *origin*: file and line that name it; empty for the command line."""
-    near = nearest(name)
+    near = PROFILES.get(name) or nearest(name)
     advice = f"did you mean {near}?" if near else "see `netsandbox profile list`"
     if "://" in name:
         advice = "put a rule for requests into quotes: --allow-http 'GET https://api.example.com/v1/**'"

@@ -84,6 +84,7 @@ pytestmark = pytest.mark.usefixtures("scene")
             "unknown profile 'https://a.test/'; put a rule for requests into quotes: --allow-http 'GET"
             " https://api.example.com/v1/**'",
         ),
+        ("npm", "", "unknown profile 'npm'; did you mean node?"),
         ("nod", "f.toml:3", "f.toml:3: unknown profile 'nod'; did you mean node?"),
     ],
 )
@@ -106,7 +107,7 @@ def test_a_profile_of_ones_own_is_near_too(scene: Scene) -> None:
         ),
         ("-q node npm install", 1, "'npm' is not a profile; to run a command write `x run -q node -- npm install`"),
         ("node server.js", 1, "'server.js' is not a profile; to run a command write `x run -- node server.js`"),
-        ("npm -- npm ci", 0, "unknown profile 'npm'; did you mean pnpm?"),
+        ("npm -- npm ci", 0, "unknown profile 'npm'; did you mean node?"),
         ("nod", 0, "unknown profile 'nod'; did you mean node?"),
         ("node pythn", 1, "unknown profile 'pythn'; did you mean python?"),
         ("A=1 -- npm ci", 0, "'A=1' is not a profile; to set a variable write `-- env A=1 CMD`"),
