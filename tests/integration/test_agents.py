@@ -24,7 +24,6 @@ from tests.rig.world import World
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
     pytest.mark.ordinary_user(only=True),
-    pytest.mark.closed_files,
 ]
 SHARE, STATE, CACHE = ".local/share/opencode", ".local/state/opencode", ".cache/opencode"
 # By profile: what the agent on the host obeys, runs or sources (claude-code 2.1, codex 0.169, gemini-cli 0.61, copilot

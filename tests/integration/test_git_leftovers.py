@@ -15,7 +15,7 @@ from tests.integration.test_git_calls import IDENTITY, plainly, templates
 from tests.rig.command import CommandLine
 
 __all__ = ["templates"]
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
+pytestmark = [pytest.mark.usefixtures("user_namespaces")]
 
 LARGE = "head -c 1100000 /dev/zero | tr '\\0' '#'"
 STATUS = "cd $1; git status; git commit --allow-empty -qm host; true"

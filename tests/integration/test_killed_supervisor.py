@@ -17,7 +17,6 @@ from tests.rig.command import CommandLine, Home
 __all__ = ["templates"]
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
-    pytest.mark.closed_files,
     pytest.mark.backend("namespaces", "broker"),
 ]
 PLANT = (

@@ -13,7 +13,6 @@ from tests.rig.world import need
 
 pytestmark = [
     pytest.mark.ordinary_user(only=True),
-    pytest.mark.closed_files,
     pytest.mark.backend("namespaces", "broker"),
 ]
 
