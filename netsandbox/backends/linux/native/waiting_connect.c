@@ -29,7 +29,7 @@ static struct {
     _Atomic long period; /* nanoseconds between its ticks, SOON or LATER; 0: it needs none */
 } slots[MAX_SLOTS];
 static atomic_int slot_count;
-static atomic_int sleeps; /* a futex: 1 while the ticker must be woken for ticks that are wanted soon */
+static atomic_int sleeps; /* a futex: 1 while the ticker must be woken for a thread that begins to want ticks */
 
 static void set_ticks(long period)
 {
@@ -42,7 +42,7 @@ static void set_ticks(long period)
         slots[number].thread = pthread_self();
     }
     atomic_store(&slots[number].period, period);
-    if (period == SOON && atomic_exchange(&sleeps, 0))
+    if (period && atomic_exchange(&sleeps, 0))
         syscall(SYS_futex, &sleeps, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
@@ -60,51 +60,50 @@ static long shortest_period(void)
     return shortest;
 }
 
-/* The time that passed; 0 if a thread wants ticks sooner than was known. */
-static long sleep_for_a_period(void)
-{
-    const struct timespec soon = { 0, SOON };
-    const struct timespec later = { 0, LATER };
-    long period = 0;
-
-    if (shortest_period() == SOON) {
-        nanosleep(&soon, NULL);
-        return SOON;
-    }
-    atomic_store(&sleeps, 1);
-    period = shortest_period();
-    if (period != SOON && syscall(SYS_futex, &sleeps, FUTEX_WAIT_PRIVATE, 1, period ? &later : NULL, NULL, 0) < 0)
-        period = errno == ETIMEDOUT ? LATER : 0;
-    else
-        period = 0;
-    atomic_store(&sleeps, 0);
-    return period;
-}
-
-static void *send_ticks(void *unused)
-{
-    for (long passed = 0;;) {
-        long slept = sleep_for_a_period();
-
-        if (slept == 0)
-            continue;
-        passed = passed >= LATER ? slept : passed + slept;
-        for (int number = 0; number < atomic_load(&slot_count); number++) {
-            long period = atomic_load(&slots[number].period);
-
-            if (period == SOON || (period && passed >= LATER))
-                pthread_kill(slots[number].thread, SIGUSR1);
-        }
-    }
-    return unused;
-}
-
 static int64_t now(void)
 {
     struct timespec clock;
 
     clock_gettime(CLOCK_MONOTONIC, &clock);
     return (int64_t)clock.tv_sec * 1000000000 + clock.tv_nsec;
+}
+
+/* Whether those who want ticks soon have waited for one. A thread that is between two connects wants none for a moment, so
+ * whoever begins ends the sleep: a sleep without a limit would never end for those who want them later. */
+static int sleep_for_a_period(void)
+{
+    const struct timespec soon = { 0, SOON };
+    const struct timespec later = { 0, LATER };
+    long period;
+
+    if (shortest_period() == SOON) {
+        nanosleep(&soon, NULL);
+        return 1;
+    }
+    atomic_store(&sleeps, 1);
+    period = shortest_period();
+    if (period != SOON)
+        syscall(SYS_futex, &sleeps, FUTEX_WAIT_PRIVATE, 1, period ? &later : NULL, NULL, 0);
+    atomic_store(&sleeps, 0);
+    return 0;
+}
+
+static void *send_ticks(void *unused)
+{
+    for (int64_t last = now();;) {
+        int soon_is_due = sleep_for_a_period();
+        int later_is_due = now() - last >= LATER; /* by the clock, however often the sleep was ended */
+
+        if (later_is_due)
+            last = now();
+        for (int number = 0; number < atomic_load(&slot_count); number++) {
+            long period = atomic_load(&slots[number].period);
+
+            if ((period == SOON && soon_is_due) || (period == LATER && later_is_due))
+                pthread_kill(slots[number].thread, SIGUSR1);
+        }
+    }
+    return unused;
 }
 
 struct wanted {
