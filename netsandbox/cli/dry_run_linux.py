@@ -231,7 +231,7 @@ def mount_lines(view: View) -> list[str]:
         *(f"kept       {printable(path)} (cannot be moved)" for path in (*view.pinned, *view.links)),
         *(f"read-only  {printable(path)}" for path in view.read_only),
         *(f"hidden     {printable(path)}" for path in view.hidden),
-        *(f"empty      {printable(path)}" for _, path in view.covered),
+        *(f"closed     {printable(path)}" for _, path in view.covered),
         *_writable(view),
     ]
 

@@ -27,7 +27,7 @@ from netsandbox.learn.usage import UNREACHED
 from netsandbox.paths import LOG_NAME, home, list_sessions, session_dir, short
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import TEXTS, Explanation, because, flag_for
-from netsandbox.policy.file_denials import Advice, removal, shell_path
+from netsandbox.policy.file_denials import Advice, not_advised, removal, shell_path
 from netsandbox.policy.habits import is_habit
 from netsandbox.policy.http_rules import PORTS, HttpRule
 from netsandbox.policy.inspection import HttpRequest, request_rule
@@ -186,15 +186,19 @@ def explain_record(entry: Mapping[str, object], policy: Policy, own: Collection[
     elif reason == reasons.BUDGET:
         advice = f"start the session with a larger budget than --budget {shell_quoted(text or '')}".rstrip()
     change = _change_for(entry, logged, policy)
-    if change is None and _is_own(entry):
-        advice = "no option allows it, because it belongs to netsandbox"
+    if change is None and text is None and entry.get("event") in FILE_EVENTS:
+        advice = _instead(entry) or advice
     return ExplainedRecord(entry, why, text, origin, change, advice, now)
 
 
-def _is_own(entry: Mapping[str, object]) -> bool:
-    path, operation = str(entry.get("path", "")), str(entry.get("operation"))
-    is_own = entry.get("event") in FILE_EVENTS and _is_whole(path)
-    return is_own and _advice().is_own(os.path.realpath(path), operation)
+def _instead(entry: Mapping[str, object]) -> str | None:
+    """What to do about a file that no option is advised for."""
+    path, real = str(entry.get("path", "")), os.path.realpath(str(entry.get("path", "")))
+    if not _is_whole(path):
+        return None
+    if _advice().is_own(real, str(entry.get("operation"))):
+        return "no option allows it, because it belongs to netsandbox"
+    return not_advised(real, os.path.realpath(home()))
 
 
 def _is_whole(path: str) -> bool:

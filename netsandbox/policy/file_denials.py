@@ -5,7 +5,7 @@ from __future__ import annotations
 from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import CHANGE, READ, READING, is_within
 from netsandbox.policy.reasons import NOT_LISTED, NOT_SHOWN
-from netsandbox.policy.shown_files import PROTECTED, SHELL_FILES
+from netsandbox.policy.shown_files import PROTECTED, SHELL_FILES, SYSTEM_SECRETS
 from netsandbox.text import shell_quoted
 
 TYPE_CHECKING = False
@@ -45,6 +45,7 @@ KEY_NAMES = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "ssh_host_")  # how t
 KEYS_STAY = (
     "private keys stay closed; use your agent with the profile git-ssh (hosts: ~/.config/netsandbox/known_hosts) or gpg"
 )
+MACHINE_STAYS = "keys and passwords of this machine stay closed; run what needs them outside"
 QUIET_FOLDERS = ("__pycache__", ".config/fish", ".local/share/fish")
 
 
@@ -95,13 +96,13 @@ class Advice:
 
 
 def not_advised(real: str, home: str) -> str | None:
-    """What helps instead, where no line may advise an option: for private keys. None: an option may be advised. A user
-    who knows what he does finds the option in the manual."""
+    """What helps instead, where no line may advise an option: for private keys and the system's secrets. None: an
+    option may be advised. A user who knows what he does finds the option in the manual."""
     name = real.rpartition("/")[2]
     is_key = name.startswith(KEY_NAMES) and not name.endswith(".pub")
     if is_key or any(is_within(real, f"{home}/{folder}") for folder in KEY_FOLDERS):
         return KEYS_STAY
-    return None
+    return MACHINE_STAYS if any(is_within(real, each) for each in SYSTEM_SECRETS) else None
 
 
 def _redirects_git(path: str) -> bool:

@@ -76,7 +76,7 @@ mounts    own /proc, /dev/shm and /dev/mqueue; /sys and the kernel's switches re
           kept       /home/me/.config (cannot be moved)
           read-only  /ours
           hidden     /home/me/state
-          empty      /home/me/.npmrc
+          closed     /home/me/.npmrc
           the rest is read-only but for:
           writable   /dev
           writable   /tmp

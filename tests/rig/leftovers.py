@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 KEPT = ("audit.jsonl", "names", "ports", "first-session")
 # The one disk cache of configuration (config/cache.py), and the private home of each project with the empty file that
 # is mounted over hidden ones and the list of a large project (private_folders.py).
-REMEMBERED = ("cache", "homes/nothing", "homes/*/home", "homes/*/repositories*", "homes/*/links")
+REMEMBERED = ("cache", "homes/nothing", "homes/closed", "homes/*/home", "homes/*/repositories*", "homes/*/links")
 LISTEN, UDP_BOUND = "0A", "07"
 PAUSE = 0.02
 SOON = 10.0  # seconds; on a machine with nothing else to do it is less than one
@@ -108,7 +108,7 @@ def _files(home: Home) -> list[Path]:
 def unkept(state: Path) -> list[Path]:
     """What is in a state home and is not meant to outlive its session, or was meant to stay empty."""
     remembered = {found for name in REMEMBERED for found in (state / "netsandbox").glob(name)}
-    remembered -= {found for found in remembered if found.name == "nothing" and found.stat().st_size}
+    remembered -= {found for found in remembered if found.name in ("nothing", "closed") and found.stat().st_size}
     return [f for f in _all_in(state) if not f.name.startswith(KEPT) and not remembered & {f, *f.parents}]
 
 

@@ -44,13 +44,12 @@ class LinkedFolders(PrivateFolders):
 
 
 class LandlockView(ProjectView):
-    """`hidden` are real paths, `watched` paths of the project that are compared at the end."""
+    """`watched` are paths of the project that are compared at the end."""
 
     private_folders = LinkedFolders
 
     def __init__(self, rules: FileRules, environment: Mapping[bytes, bytes], working: str | None, state: str) -> None:
         super().__init__(rules, environment, working, state)
-        self.hidden: list[str] = []
         self.watched: list[str] = []
         self.ours: tuple[str, ...] = ()  # places of netsandbox (`own_places`)
 

@@ -35,6 +35,7 @@ from netsandbox.policy.file_rules import (
     outermost,
 )
 from netsandbox.policy.home_paths import moved_secrets
+from netsandbox.policy.shown_files import SYSTEM_SECRETS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class FileView:
     """`writable` is None if writing is not restricted."""
 
     folders: tuple[str, ...] = ()  # appear empty
-    files: tuple[str, ...] = ()  # appear empty
+    files: tuple[str, ...] = ()  # cannot be opened
     writable: tuple[str, ...] | None = None
     disks: tuple[str, ...] = ()  # and other devices to hide
     links: tuple[str, ...] = ()  # lead to hidden paths
@@ -126,7 +127,8 @@ def secret_places(rules: FileRules, working: str | None, endless: list[str]) -> 
     secrets = (*home_paths.OF_LINUX, *home_paths.closed_agents(map(os.path.normpath, named), own))
     names = [f"{own}/{name}" for name in _listed(own, secrets)]
     others = moved_secrets(secrets, dict(os.environ), *held)
-    for name in (*names, *home_paths.LINUX_SYSTEM, *others):
+    system = (path for path in SYSTEM_SECRETS if os.access(path, os.R_OK))
+    for name in (*names, *home_paths.LINUX_SYSTEM, *system, *others):
         mode = _mode(name, endless)
         if mode is not None:
             yield ResolvedPath(name, os.path.realpath(name))

@@ -93,9 +93,19 @@ class PrivateFolders:
     @property
     def empty_file(self) -> str:
         """An empty file of this user: what keeps a session from writing it is its mount, which is then recorded."""
-        path = os.path.join(self._made(os.path.join(self.state, "homes")), "nothing")
+        return self._made_file("nothing", 0o600)
+
+    @property
+    def closed_file(self) -> str:
+        """A file that nobody may open, root without capabilities included: what covers a hidden file, so that a reader
+        gets an error. Its mount is read-only, so its owner cannot change its mode."""
+        return self._made_file("closed", 0)
+
+    def _made_file(self, name: str, mode: int) -> str:
+        path = os.path.join(self._made(os.path.join(self.state, "homes")), name)
         try:
-            os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+            if not os.path.lexists(path):
+                os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode))
         except OSError as error:
             raise HostError(f"cannot make {path}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
         return path

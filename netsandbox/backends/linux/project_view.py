@@ -68,6 +68,7 @@ class ProjectView:
         self.absent: list[str] = []
         self.settings: dict[str, str] = {}  # of package managers, and the file of ours that is shown in each place
         self.lines: list[str] = []  # for the user, before the command runs
+        self.hidden: list[str] = []  # real paths in folders that are shown
         self.opened: list[str] = []  # real paths in the project that the user opened for writing
         self.repositories = Repositories()
         self.since = time.time() - 1  # the clock of files is a little behind
@@ -126,12 +127,13 @@ class ProjectView:
             root.fresh(os.path.normpath(runtime), "mode=0700")
 
     def cover(self, path: str) -> None:
-        """Hide a path in a folder that is shown: it appears empty."""
+        """Hide a path in a folder that is shown: a folder appears empty, a file cannot be opened."""
         real = self.paths.reached(path)
+        self.hidden.append(real)
         if os.path.isdir(real):
             self.root.fresh(real, "mode=0555,size=4k", rank=DENIED)
         else:
-            self.root.place(self.folders.empty_file, real, rank=DENIED)
+            self.root.place(self.folders.closed_file, real, rank=DENIED)
 
     def _devices(self, terminal: str | None) -> None:
         root = self.root

@@ -70,7 +70,7 @@ class NamespacesBackend(LinuxBackend):
     def __init__(self, context: SessionContext) -> None:
         super().__init__(context)
         self._covered: dict[str, tuple[int, int] | None] = {}  # a mount is lost if the host replaces the file
-        self.secrets: tuple[str, ...] = ()  # where the session has the host's files otherwise
+        self.secrets: tuple[str, ...] = ()  # covered in folders that the session sees
         self.project_view: ProjectView | None = None
         self.overlay: SessionOverlay | None = None
         self._doors: dict[str, _socket.socket] = {}
@@ -121,10 +121,12 @@ class NamespacesBackend(LinuxBackend):
             view = self._project_view(state, own)
         else:
             from netsandbox.backends.linux.open_folders import remember_open_folders
+            from netsandbox.backends.linux.private_folders import PrivateFolders
             from netsandbox.backends.namespaces.mount_view import session_view
 
             overlay = self.overlay.mount if self.overlay is not None else None
-            view = session_view(own, (*held.covers(), *self._trust_covers()), self._file_view(), overlay)
+            closed = PrivateFolders(state, "").closed_file
+            view = session_view(own, (*held.covers(), *self._trust_covers()), self._file_view(), overlay, closed)
             if not settings.own_command:
                 remember_open_folders(settings.files, command.environment)
         denied = {os.path.realpath(rule.path) for rule in settings.files.deny_read}
@@ -146,6 +148,7 @@ class NamespacesBackend(LinuxBackend):
         view.parts += self.reservation.parts()
         covers = (*NETWORK_FILES, *self.reservation.covers(), *self._trust_covers())
         root = view.build(command.words[0], own, terminal_of(command.stdio), covers)
+        self.secrets = tuple(view.hidden)
         self._notice(unprotected_lines(view, verbose=self.context.settings.verbose))
         self._covered = identities(root.mounted_on())
         return plan.View(os.geteuid(), os.getegid(), (), (), (), root=tuple(root.steps()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
+from netsandbox.backends.namespaces.launch import NETWORK_FILES
 from netsandbox.backends.namespaces.plan import View
 from netsandbox.paths import user_can_change
 from netsandbox.policy.file_rules import outermost
@@ -20,9 +20,10 @@ def session_view(
     covers: tuple[tuple[str, str], ...] = (),
     rules: FileView | None = None,
     overlay: tuple[str, str] | None = None,
+    closed: str = "",
 ) -> View:
     """*own* are the paths of netsandbox. In each pair of *covers*, the first file appears at the second path (INV-8).
-    *rules* are the user's, *overlay* a folder with mount options.
+    *rules* are the user's, *overlay* a folder with mount options, *closed* the file that covers hidden files.
 
     The folders on the way cannot be moved, and the links on the way cannot be replaced: otherwise a forged log could
     appear where the true one is expected (attack 149).
@@ -45,7 +46,7 @@ def session_view(
         pinned=_folders_above(*hidden, *files, *read_only, links=links),
         links=links,
         overlay=overlay,
-        covered=tuple((os.path.join(FILES, "nothing"), path) for path in files),
+        covered=tuple((closed, path) for path in files),
         writable=rules.writable if rules else None,
     )
 

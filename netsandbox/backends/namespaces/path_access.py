@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PRIVATE = "the home inside is private: it has toolchains and plain settings of yours, and what sessions wrote there"
 ABSENT = "it is not there: a session sees the system, toolchains, its project and what a rule names"
 OWN = "the session has a folder of its own there, without the files of this machine"
-HIDDEN = "it is hidden: it appears empty"
+HIDDEN = "it is hidden from sessions"
 CACHE = "it is in a cache: a session reads yours, and changes a copy"
 PROTECTED = "programs of this machine obey it, so a session may not change it"
 GIT_COPY = "a session changes a copy; its remotes and branches are taken over at the end"

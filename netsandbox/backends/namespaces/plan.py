@@ -164,7 +164,7 @@ class View:
     hidden: tuple[str, ...]  # folders that appear empty
     read_only: tuple[str, ...]  # paths that cannot be written
     pinned: tuple[str, ...] = ()  # folders that cannot be moved or removed, outer folders first
-    covered: tuple[tuple[str, str], ...] = ()  # (an empty file of ours, the file that appears empty)
+    covered: tuple[tuple[str, str], ...] = ()  # (a file of ours that cannot be opened, the hidden file)
     writable: tuple[str, ...] | None = None  # the only writable paths; None: writing is not restricted
     links: tuple[str, ...] = ()  # symbolic links that cannot be replaced
     overlay: tuple[str, str] | None = None  # a folder of which the session changes a copy, and mount options
@@ -201,8 +201,8 @@ def _host_view(view: View) -> list[bytes]:
     steps.append(_mount(OPTIONAL, "tmpfs", "/dev/shm", "tmpfs", "mode=1777"))  # noqa: S108
     steps += [_mount(BIND | READ_ONLY | OPTIONAL, ours, theirs) for ours, theirs in view.files]
     steps += [_mount(BIND | READ_ONLY, path, path) for path in view.read_only]
+    steps += [_mount(BIND | READ_ONLY, ours, theirs) for ours, theirs in view.covered]  # ours is hidden by the next
     steps += [_mount(READ_ONLY, "tmpfs", path, "tmpfs", "mode=0555,size=4k") for path in view.hidden]
-    steps += [_mount(BIND | READ_ONLY, ours, theirs) for ours, theirs in view.covered]
     if view.writable is not None:  # last: earlier mounts stay as they are
         steps.append(step(b"W", texts(*view.writable)))
     return steps

@@ -27,9 +27,8 @@ class PlannedFolders(PrivateFolders):
     def links_to_break(self) -> str | None:
         return None
 
-    @property
-    def empty_file(self) -> str:
-        return os.path.join(self.state, "homes", "nothing")
+    def _made_file(self, name: str, mode: int) -> str:
+        return os.path.join(self.state, "homes", name)
 
     def _slot(self, base: str, what: str) -> str:
         return os.path.join(base, "0")

@@ -40,6 +40,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "KUBECONFIG", "HISTFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(home_paths, "LINUX_SYSTEM", ())
+    monkeypatch.setattr(module, "SYSTEM_SECRETS", (str(tmp_path / "shadow"),))
     monkeypatch.chdir(folder / "project")
     return folder
 
@@ -49,6 +50,12 @@ def test_secrets_that_are_there_are_hidden_and_writing_stays_open(home: Path) ->
     assert found.folders == (str(home / ".ssh"),)
     assert found.files == (str(home / ".netrc"),)
     assert found.writable is None
+
+
+def test_a_secret_of_the_system_is_hidden_from_those_who_could_read_it(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "shadow").write_text("root:*:")
+    assert str(tmp_path / "shadow") in file_view(confined(), {}).files
+    assert str(tmp_path / "shadow") not in file_view(confined(allow_read=rules(tmp_path / "shadow")), {}).files
 
 
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -262,3 +262,13 @@ def test_only_a_plain_file_of_bounded_size_is_read_and_no_link_followed(tmp_path
         with pytest.raises(OSError, match=r".+"):
             read_file(f"{tmp_path}/{name}", limit)
     assert os.listdir("/proc/self/fd") == before
+
+
+def test_what_covers_a_hidden_file_cannot_be_opened(tmp_path: Path) -> None:
+    """Root's too: the command has no capabilities, so the mode counts for it."""
+    folders = PrivateFolders(str(tmp_path / "state"), "/p")
+    assert folders.closed_file == folders.closed_file
+    assert Path(folders.closed_file).stat().st_mode & 0o7777 == 0
+    assert Path(folders.closed_file).stat().st_size == 0
+    assert Path(folders.empty_file).read_bytes() == b""
+    folders.close()

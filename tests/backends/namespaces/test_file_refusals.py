@@ -225,8 +225,10 @@ def test_the_deny_rule_that_refused_is_named_instead_of_an_option(log: FakeLog, 
     ]
 
 
-def test_what_no_rule_of_the_user_hides_has_its_option(log: FakeLog) -> None:
+def test_what_no_rule_of_the_user_hides_has_its_option_unless_it_is_a_key(log: FakeLog) -> None:
     """The secrets of the system are covered as `deny_read` covers."""
-    FileRefusals(log, at_once).take(refusal("/etc/ssl/private/a.key", why="d"))  # type: ignore[arg-type]
-    (record,) = log.records
-    assert (record["reason"], record["hint"]) == (reasons.NOT_SHOWN, "--allow-read /etc/ssl/private/a.key")
+    refusals = FileRefusals(log, at_once)  # type: ignore[arg-type]
+    for path in ("/run/secrets/token", "/etc/ssl/private/a.key", "/etc/shadow"):
+        refusals.take(refusal(path, why="d"))
+    hints = [(record["reason"], record.get("hint")) for record in log.records]
+    assert hints == [(reasons.NOT_SHOWN, "--allow-read /run/secrets/token"), *[(reasons.NOT_SHOWN, None)] * 2]

@@ -38,7 +38,8 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert list((tmp_path / "tmp").iterdir()) == []
     assert paths.list_sessions() == []
     kept = tmp_path / "state" / "netsandbox" / "homes"
-    left = [path for path in kept.iterdir() if path.name not in ("empty", "nothing", "shared")] if kept.exists() else []
+    plain = ("empty", "nothing", "closed", "shared")
+    left = [path for path in kept.iterdir() if path.name not in plain] if kept.exists() else []
     assert not any(any(path.iterdir()) for path in left)  # that of a session which was killed is an empty folder
 
 
