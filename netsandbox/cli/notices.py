@@ -15,7 +15,7 @@ from netsandbox.policy.habits import did_well, is_habitual_socket
 from netsandbox.policy.missed_variables import missed
 from netsandbox.policy.variables import VariableRules
 from netsandbox.runtime.protection import own_paths
-from netsandbox.text import few, join_host_port, printable, shell_quoted, single_line
+from netsandbox.text import join_host_port, printable, shell_quoted, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def missed_lines(command: Sequence[str], withheld: Iterable[str], layers: Iterab
     """A *command* that failed may have wanted a variable that it did not get."""
     names = missed((name for name in withheld if os.environ.get(name)), command, layers)
     one = f"pass it with --pass-env {names[0]}" if len(names) == 1 else "--pass-env NAME passes one"
-    return [f"withheld: {few(names)}; {one}"] if names else []
+    return [f"withheld: {', '.join(names)}; {one}"] if names else []
 
 
 def denial_lines(denials: Iterable[Denial], command: Sequence[str] = ()) -> list[str]:

@@ -9,7 +9,7 @@ from netsandbox.learn.name_folding import Proposal, fold_names
 from netsandbox.learn.request_folding import LearntRequest, RequestProposal, fold_requests
 from netsandbox.learn.usage import Usage
 from netsandbox.policy import reasons
-from netsandbox.policy.file_denials import is_quiet, is_secret
+from netsandbox.policy.file_denials import is_quiet, is_secret, not_advised
 from netsandbox.policy.file_rules import CHANGE, MAKE, is_within
 from netsandbox.policy.inspection import HttpRequest
 from netsandbox.policy.ip import Address, parse
@@ -176,7 +176,7 @@ class ProposedPaths:
 def proposed_paths(used: Usage, present: PresentFiles) -> ProposedPaths:
     home, base = present.limits.home, present.base
     missing = [pair for pair in _missing(used.written, present.allowed) if present.may_write(pair[0])]
-    folded = fold_paths(missing, present.limits)
+    folded = fold_paths([pair for pair in missing if not_advised(pair[0], home) is None], present.limits)
     texts = [(each, each.text(home, base)) for each in folded.entries]
     kept = [(each, text) for each, text in texts if _is_writable(text) and not _is_gone(each, present)]
     rules = [(text, printable(each.comment())) for each, text in kept]
@@ -185,8 +185,14 @@ def proposed_paths(used: Usage, present: PresentFiles) -> ProposedPaths:
     read, secrets, unread = _reads(used, present, tuple(named))
     seen = dict.fromkeys((*(place for place in used.secrets), *secrets))
     hidden = [place for place in seen if not any(is_within(place, path) for path in present.denied)]
+    keys = {path: advice for path in (*hidden, *(path for path, _ in missing)) if (advice := not_advised(path, home))}
+    secret = [PathProposal(place, folder=False).text(home, base) for place in hidden if place not in keys]
     groups = [
-        (SECRETS, tuple(f'allow_read = ["{PathProposal(place, folder=False).text(home, base)}"]' for place in hidden)),
+        (SECRETS, tuple(f'allow_read = ["{text}"]' for text in secret)),
+        *(
+            (f"refused: {stay}", tuple(path for path in keys if keys[path] == stay))
+            for stay in dict.fromkeys(keys.values())
+        ),
         (DENIED, tuple(place for place in seen if place not in hidden)),
         (STARTS, tuple(path for path in left if present.limits.runs(path))),
         (LEFT, tuple(path for path in left if not present.limits.runs(path))),
@@ -209,13 +215,16 @@ def _reads(
         for path in used.read
         if not is_quiet(path, home) and present.exists(path) and not any(is_within(path, each) for each in writable)
     ]
-    secrets = [path for path in wanted if is_secret(path, home)]
+    keys = [path for path in wanted if not_advised(path, home)]
+    secrets = [path for path in wanted if is_secret(path, home) or path in keys]
     denied = [path for path in wanted if any(is_within(path, each) for each in present.denied)]
     others = [(path, CHANGE) for path in wanted if path not in secrets and path not in denied]
     folded = fold_paths(others, copy_with(present.limits, started=()))
-    texts = [(each.text(home, base).rstrip("/"), printable(each.comment())) for each in folded.entries]
+    beside_keys = [each.path for each in folded.entries if any(is_within(key, each.path) for key in keys)]
+    shown = [each for each in folded.entries if each.path not in beside_keys]
+    texts = [(each.text(home, base).rstrip("/"), printable(each.comment())) for each in shown]
     entries = [(text, comment) for text, comment in texts if text and _is_writable(text)]
-    return entries, [*secrets, *denied], folded.left
+    return entries, [*secrets, *denied], (*folded.left, *beside_keys)
 
 
 def _missing(written: Iterable[tuple[str, str]], allowed: tuple[str, ...]) -> list[tuple[str, str]]:

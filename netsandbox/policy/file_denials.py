@@ -100,7 +100,9 @@ def not_advised(real: str, home: str) -> str | None:
     option may be advised. A user who knows what he does finds the option in the manual."""
     name = real.rpartition("/")[2]
     is_key = name.startswith(KEY_NAMES) and not name.endswith(".pub")
-    if is_key or any(is_within(real, f"{home}/{folder}") for folder in KEY_FOLDERS):
+    folders = [f"{home}/{folder}" for folder in KEY_FOLDERS]
+    holds_keys = is_within(real, home) and real != home and any(is_within(each, real) for each in folders)
+    if is_key or holds_keys or any(is_within(real, each) for each in folders):
         return KEYS_STAY
     return MACHINE_STAYS if any(is_within(real, each) for each in SYSTEM_SECRETS) else None
 

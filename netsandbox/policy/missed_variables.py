@@ -10,22 +10,15 @@ if TYPE_CHECKING:
 
     from netsandbox.policy.variables import Layer
 
-# Credentials of services and agents that shells export for good. A command fails for another reason, unless it is
-# about that service.
-AMBIENT = (
-    *LOADERS,
-    *("SSH_*", "GPG_*", "AWS_*", "AZURE_*", "VAULT_*", "DOCKER_*", "KUBE*", "GITHUB_*", "GH_*", "GITLAB_*"),
-)
+# Passing one on would not help: the loader's are for programs of the host, and agents' sockets are not in the session.
+USELESS = (*LOADERS, "SSH_*", "GPG_*")
 
 
 def missed(withheld: Iterable[str], command: Iterable[str], layers: Iterable[Layer] = ()) -> list[str]:
-    """Those of the *withheld* variables that a failed *command* may have wanted: what an application reads, and the
-    credentials of a service that the command names, such as AWS_PROFILE for `aws`; none that *layers* deny."""
-    ambient, denied = Patterns(AMBIENT), Patterns([pattern for layer in layers for pattern in layer.denied])
+    """Those of the *withheld* variables that a failed *command* may have wanted. Nobody sees which ones a program looks
+    for, so none is left out but those that *layers* deny; those of a service that the command names, such as
+    AWS_PROFILE for `aws`, come first."""
+    useless = Patterns([*USELESS, *(pattern for layer in layers for pattern in layer.denied)])
     words = {word.rpartition("/")[2].lower() for word in command}
-    return [
-        name
-        for name in withheld
-        if not denied.matches(raw := name.upper().encode("ascii", "replace"))
-        and (name.partition("_")[0].lower() in words or not ambient.matches(raw))
-    ]
+    names = [name for name in withheld if not useless.matches(name.upper().encode("ascii", "replace"))]
+    return sorted(names, key=lambda name: name.partition("_")[0].lower() not in words)

@@ -132,6 +132,7 @@ SECRETS = {
     "SECRET_KEY": "k",
     "DB_URL": "postgres://u:p@db.test/x",
     "AWS_PROFILE": "a",
+    "GITHUB_TOKEN": "t",
     "SSH_AUTH_SOCK": "/x",
     "E_KEY": "",
 }
@@ -141,11 +142,14 @@ def test_a_failed_command_names_the_variables_that_it_did_not_get(netsandbox: An
     """The connection string has a password, so the command does not get it; a command that succeeds needed none."""
     shown = netsandbox("run", "--", "sh", "-c", "echo ${SECRET_KEY-no} ${DB_URL-no}; exit 3", env=SECRETS)
     assert (shown.returncode, shown.stdout) == (3, "no no\n")
-    assert shown.stderr == "netsandbox: withheld: DB_URL, SECRET_KEY; --pass-env NAME passes one\n"
+    assert shown.stderr == (
+        "netsandbox: withheld: AWS_PROFILE, DB_URL, GITHUB_TOKEN, SECRET_KEY; --pass-env NAME passes one\n"
+    )
     command = ("--", "sh", "-c", "echo ${DB_URL-no}; exit 3")
-    passed = netsandbox("run", "--pass-env", "DB_URL", *command, env=SECRETS)
+    given = ("DB_URL", "AWS_*", "SECRET_KEY")
+    passed = netsandbox("run", *(word for name in given for word in ("--pass-env", name)), *command, env=SECRETS)
     assert passed.stdout == "postgres://u:p@db.test/x\n"
-    assert passed.stderr == "netsandbox: withheld: SECRET_KEY; pass it with --pass-env SECRET_KEY\n"
+    assert passed.stderr == "netsandbox: withheld: GITHUB_TOKEN; pass it with --pass-env GITHUB_TOKEN\n"
     assert netsandbox("run", "-q", *command, env=SECRETS).stderr == ""
     for end in ("exit 0", "exit 127", "kill -9 $$"):
         assert netsandbox("run", "--", "sh", "-c", end, env=SECRETS).stderr == ""

@@ -160,7 +160,9 @@ def test_a_secret_stays_hidden_is_remarked_and_never_written(
         "learn", "-w", "--", "sh", "-c", "cat ~/.ssh/id; cat ~/.ssh/other; echo x > ~/.ssh/id", **place
     )
     assert KEY not in learned.stdout
-    assert '#   allow_read = ["~/.ssh"]\n' in learned.stderr
+    assert "# refused: private keys stay closed; use your agent with the profile git-ssh" in learned.stderr
+    assert f"#   {outside}/home/.ssh\n" in learned.stderr
+    assert "allow_read" not in learned.stderr
     assert not (outside / "project/.netsandbox.toml").exists()
     assert (outside / "home/.ssh/id").read_text() == KEY
     tried = records(netsandbox, place)

@@ -22,6 +22,7 @@ from netsandbox.learn.proposed import (
 )
 from netsandbox.learn.request_folding import LearntRequest
 from netsandbox.learn.usage import Usage
+from netsandbox.policy.file_denials import KEYS_STAY, MACHINE_STAYS
 from netsandbox.policy.file_rules import CHANGE, FOLDER, MAKE
 from netsandbox.policy.inspection import inspection
 from netsandbox.policy.names import canonical
@@ -137,14 +138,29 @@ def test_what_is_allowed_already_is_no_new_entry() -> None:
 
 
 def test_a_secret_is_remarked_and_not_proposed() -> None:
-    found = proposed_paths(Usage(secrets=(f"{HOME}/.ssh", "/run/secrets")), OPEN)
+    found = proposed_paths(Usage(secrets=(f"{HOME}/.aws", "/run/secrets")), OPEN)
     assert found.writable == ()
-    assert found.remarks == ((SECRETS, ('allow_read = ["~/.ssh"]', 'allow_read = ["/run/secrets"]')),)
+    assert found.remarks == ((SECRETS, ('allow_read = ["~/.aws"]', 'allow_read = ["/run/secrets"]')),)
+
+
+def test_no_rule_for_a_private_key_or_its_folder_is_proposed() -> None:
+    """E9: neither as a line to copy nor beside what is proposed."""
+    keys = (f"{HOME}/.ssh", f"{HOME}/.gnupg", f"{HOME}/.ssh/known_hosts", "/srv/keys/id_rsa")
+    read = (*keys[2:], *(f"/srv/{folder}/{name}" for folder in ("keys", "plain") for name in "abcd"))
+    used = Usage(secrets=(*keys[:2], "/etc/shadow"), read=read, written=((f"{HOME}/.ssh/known_hosts", MAKE),))
+    found = proposed_paths(used, OPEN)
+    assert found.writable == ()
+    assert [path for path, _ in found.readable] == ["/srv/plain"]
+    assert found.remarks == (
+        (f"refused: {KEYS_STAY}", keys),
+        (f"refused: {MACHINE_STAYS}", ("/etc/shadow",)),
+        (UNREAD, ("/srv/keys",)),
+    )
 
 
 def test_what_the_user_hides_is_not_spoken_of_as_if_a_rule_could_show_it() -> None:
-    found = proposed_paths(Usage(secrets=(f"{HOME}/.ssh", "/srv/mine")), PresentFiles(LIMITS, "/www", (), ("/srv",)))
-    assert found.remarks == ((SECRETS, ('allow_read = ["~/.ssh"]',)), (DENIED, ("/srv/mine",)))
+    found = proposed_paths(Usage(secrets=(f"{HOME}/.aws", "/srv/mine")), PresentFiles(LIMITS, "/www", (), ("/srv",)))
+    assert found.remarks == ((SECRETS, ('allow_read = ["~/.aws"]',)), (DENIED, ("/srv/mine",)))
 
 
 def test_what_no_rule_may_cover_or_no_file_can_hold_is_left_to_the_user() -> None:
@@ -213,8 +229,8 @@ def test_what_is_gone_or_will_be_writable_is_not_proposed_for_reading() -> None:
 
 
 def test_a_secret_that_was_not_shown_is_remarked_and_start_up_files_are_not_even_that() -> None:
-    found = proposed_paths(Usage(read=(f"{HOME}/.ssh/id", f"{HOME}/.bashrc", f"{HOME}/.profile")), OPEN)
-    assert found == ProposedPaths((), (), ((SECRETS, ('allow_read = ["~/.ssh/id"]',)),))
+    found = proposed_paths(Usage(read=(f"{HOME}/.aws/config", f"{HOME}/.bashrc", f"{HOME}/.profile")), OPEN)
+    assert found == ProposedPaths((), (), ((SECRETS, ('allow_read = ["~/.aws/config"]',)),))
 
 
 def test_what_the_user_hides_is_not_proposed_for_reading() -> None:

@@ -190,7 +190,13 @@ def test_a_rule_denies_what_is_within_it_and_nothing_else(names: list[str], oper
     assert own.text_for(f"{path}x", operation) is None
 
 
-KEYS = (f"{HOME}/.ssh", f"{HOME}/.ssh/id_ed25519", f"{HOME}/.gnupg/private-keys-v1.d/x", "/srv/keys/id_rsa")
+KEYS = (
+    f"{HOME}/.ssh",
+    f"{HOME}/.gnupg",
+    f"{HOME}/.ssh/id_ed25519",
+    f"{HOME}/.gnupg/private-keys-v1.d/x",
+    "/srv/keys/id_rsa",
+)
 
 
 @settings(max_examples=200, deadline=None)
