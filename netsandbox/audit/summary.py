@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from netsandbox.audit.denials import doing, wanted
@@ -70,6 +70,7 @@ class Summary:
     records: int = 0
     dropped: int = 0
     ended: bool = False
+    running: bool = False
     status: int | None = None
     allowed: dict[str, Allowed] = field(default_factory=dict)
     denied: dict[tuple[str, str, int | None, str], Denied] = field(default_factory=dict)
@@ -91,7 +92,8 @@ class Summary:
         if self.first is None or self.last is None:
             return 0.0
         try:
-            return (datetime.fromisoformat(self.last) - datetime.fromisoformat(self.first)).total_seconds()
+            last = datetime.now(UTC) if self.running else datetime.fromisoformat(self.last)
+            return (last - datetime.fromisoformat(self.first)).total_seconds()
         except ValueError:
             return 0.0
 
@@ -112,6 +114,7 @@ class Summary:
             "records": self.records,
             "dropped": self.dropped,
             "ended": self.ended,
+            "running": self.running,
             "status": self.status,
             "allowed": [{**asdict(item), "ports": sorted(item.ports)} for item in self.allowed.values()],
             "budgets": [asdict(item) for item in self.budgets.values()],

@@ -131,7 +131,7 @@ def _heading(summary: Summary) -> str:
         return f"{plural(len(summary.sessions), 'session')} from {span}: {plural(summary.records, 'record')}"
     names = printable(summary.sessions[0]) if summary.sessions else "no session"
     end = "" if summary.status is None else f", exit status {summary.status}"
-    state = "ended" if summary.ended else "no session.end"
+    state = "running" if summary.running else "ended" if summary.ended else "no session.end"
     return f"Session {names}: {summary.seconds:.1f} s, {plural(summary.records, 'record')}, {state}{end}"
 
 

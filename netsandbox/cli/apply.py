@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netsandbox.backends.namespaces.overlay_apply import Application
 from netsandbox.backends.namespaces.overlay_files import scan
-from netsandbox.cli.changes import kept_overlays
+from netsandbox.cli.changes import kept_overlays, name_here
 from netsandbox.cli.help import print_help
 from netsandbox.cli.progress import progress
 from netsandbox.cli.terminal import notice
@@ -27,13 +27,14 @@ OPTIONS = (
 )
 WORDS = OVERLAYS
 USAGE = """\
-usage: netsandbox apply NAME [PATH…] [--force]
+usage: netsandbox apply [NAME [PATH…]] [--force]
 
   netsandbox apply shop            all changes of the session shop
   netsandbox apply shop src        those in the folder src
 
 Bring the changes that a session made in its overlay into the project: all, or those at and below each PATH, as \
-`netsandbox changes NAME` lists them. The session must have ended.
+`netsandbox changes NAME` lists them. NAME may be left out in a folder of which one session keeps changes. The session \
+must have ended.
 Nothing is applied if one of the paths changed in the project since the session began. What your editor, shell or git \
 runs or obeys is applied only if PATH names it itself.
 Exit status: 0 when all was applied, 1 otherwise."""
@@ -45,9 +46,8 @@ def main(arguments: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     words = [*parsed.words, *(parsed.command or ())]
-    if not words:
-        raise UsageError("apply needs the NAME of a session; `netsandbox changes` lists them")
-    held = kept_overlays().hold(words[0])
+    kept = kept_overlays()
+    held = kept.hold(words[0] if words else name_here(kept, "apply"))
     try:
         return _apply(held, words[1:], force="force" in parsed.flags)
     finally:

@@ -19,7 +19,7 @@ from netsandbox.audit.placed_log import log_in, newest
 from netsandbox.audit.reader import Filter, Record, follow, parse_since, read_lines
 from netsandbox.audit.requests import joined
 from netsandbox.audit.summary import summarise
-from netsandbox.audit.sweep import sweep
+from netsandbox.audit.sweep import is_live, sweep
 from netsandbox.audit.verify import verify
 from netsandbox.cli.help import print_help
 from netsandbox.cli.progress import progress
@@ -291,6 +291,7 @@ def _summary(query: AuditQuery, paths: list[str]) -> int:
     records = (each for path in paths for each in _records(path) if query.keep(each) or each["event"] in FRAME)
     with progress("reading the log"):
         summary = summarise(records, os.path.realpath(home()))
+        summary.running = len(paths) == 1 and not summary.ended and is_live(paths[0])
     if query.json:
         print(json.dumps(summary.as_json(), indent=2))
     else:

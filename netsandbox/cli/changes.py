@@ -12,7 +12,8 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.progress import progress
 from netsandbox.cli.terminal import notice, print_text, terminal_width
 from netsandbox.errors import UsageError
-from netsandbox.paths import short, state_home
+from netsandbox.paths import short, state_home, working_folder
+from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.overlay_changes import FILE, FOLDER, LINK, OTHER, REMOVED, folded, grouped
 from netsandbox.policy.overlay_plan import conflict, with_roots
 from netsandbox.runtime.option_parser import FLAG, OVERLAYS, Option, parse
@@ -34,13 +35,13 @@ OPTIONS = (
 )
 WORDS = OVERLAYS
 USAGE = """\
-usage: netsandbox changes [--json]
-       netsandbox changes NAME [--diff] [--json]
+usage: netsandbox changes [NAME] [--diff] [--json]
 
   netsandbox changes shop --diff
 
 List the sessions that keep changes, or the changes of one: `netsandbox run --overlay` makes them. NAME is the name of \
-the session. `netsandbox apply NAME` brings the changes into the project."""
+the session; --diff needs none in a folder of which one session keeps changes. `netsandbox apply` brings the changes \
+into the project."""
 MAX_COMPARED = 1 << 19  # bytes of a file whose lines are shown
 
 
@@ -51,15 +52,15 @@ def main(arguments: list[str]) -> int:
         return print_help(USAGE, OPTIONS)
     words = [*parsed.words, *(parsed.command or ())]
     kept, as_json = kept_overlays(), "json" in parsed.flags
-    if len(words) > 1 or ("diff" in parsed.flags and not words):
+    if len(words) > 1:
         raise UsageError("changes takes the name of one session; `netsandbox changes` lists them")
-    if not words:
+    if not words and "diff" not in parsed.flags:
         return _list(kept, as_json=as_json)
-    overlay = kept.load(words[0])
+    overlay = kept.load(words[0] if words else name_here(kept, "changes --diff"))
     with progress("looking for changes"):
         found = scan(overlay)
     if as_json:
-        print_text(json.dumps(_document(overlay, found, running=kept.is_running(words[0])), indent=2))
+        print_text(json.dumps(_document(overlay, found, running=kept.is_running(overlay.name)), indent=2))
     elif "diff" in parsed.flags:
         print_text("\n".join(line for change in folded(found.changes) for line in _difference(overlay, found, change)))
     elif found.changes:
@@ -74,6 +75,16 @@ def kept_overlays() -> KeptOverlays:
     if IS_MACOS:
         raise UsageError("a session on a Mac has no overlay; it writes where the rules allow it")
     return KeptOverlays(state_home())
+
+
+def name_here(kept: KeptOverlays, command: str) -> str:
+    """The name of the only session that keeps changes of the working folder, or of a folder around it."""
+    here = working_folder() or "/"
+    names = [name for name in kept.names() if is_within(here, kept.load(name).folder)]
+    if len(names) == 1:
+        return names[0]
+    which = f"it is one of {', '.join(names[:20])}" if names else "`netsandbox changes` lists them"
+    raise UsageError(f"{command} needs the NAME of a session here; {which}")
 
 
 def _list(kept: KeptOverlays, *, as_json: bool) -> int:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from netsandbox.cli.changes import kept_overlays
+from netsandbox.cli.changes import kept_overlays, name_here
 from netsandbox.cli.help import print_help
 from netsandbox.cli.progress import progress
 from netsandbox.cli.terminal import confirm, notice
-from netsandbox.errors import UsageError
 from netsandbox.paths import short
 from netsandbox.runtime.option_parser import FLAG, OVERLAYS, Option, parse
 from netsandbox.text import single_line
@@ -19,12 +18,12 @@ OPTIONS = (
 )
 WORDS = OVERLAYS
 USAGE = """\
-usage: netsandbox discard NAME… [--yes]
+usage: netsandbox discard [NAME…] [--yes]
 
   netsandbox discard shop
 
 Throw away the changes that the session NAME made in its overlay (`netsandbox run --overlay`). The project stays as it \
-is. `netsandbox changes` lists the names."""
+is. NAME may be left out in a folder of which one session keeps changes; `netsandbox changes` lists the names."""
 
 
 def main(arguments: list[str]) -> int:
@@ -33,9 +32,8 @@ def main(arguments: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     words = [*parsed.words, *(parsed.command or ())]
-    if not words:
-        raise UsageError("discard needs the NAME of a session; `netsandbox changes` lists them")
     kept = kept_overlays()
+    words = words or [name_here(kept, "discard")]
     for overlay in [kept.load(word) for word in dict.fromkeys(words)]:  # every name is known before one is removed
         held = kept.hold(overlay.name)
         try:

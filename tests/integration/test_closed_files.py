@@ -281,6 +281,7 @@ def test_an_attempt_on_a_secret_of_the_system_is_a_refusal_like_others(netsandbo
     assert told == [("/etc/shadow", "not-shown", False)]
     assert f"denied reading /etc/shadow; {line}" in run.stderr
     assert line in netsandbox("explain", "--last").stdout
+    assert netsandbox("audit", "summary", "--fail-on-denied").returncode == 1
     assert "allow-read" not in netsandbox("explain", "--last").stdout
     assert "denied" not in netsandbox("run", "--", "head", "-c", "1", "/etc/passwd").stderr
 

@@ -150,3 +150,14 @@ def test_a_name_that_was_made_while_it_ran_finds_the_log_later(netsandbox: Any) 
     running.wait(20)
     assert running.wait_for("session.end")["name"] == status["name"]
     assert netsandbox("audit", "show", status["name"]).returncode == 0
+
+
+def test_a_session_that_runs_is_summarised_as_running(netsandbox: Any) -> None:
+    """E16: it looked like one whose supervisor was killed."""
+    netsandbox.spawn("run", "--name", "shop", "--", "sleep", "60")
+    wait_until_asked(netsandbox, "ps")
+    shown = netsandbox("audit", "summary", "shop").stdout.splitlines()[0]
+    assert shown.endswith(", running")
+    assert json.loads(netsandbox("audit", "summary", "shop", "--json").stdout)["running"] is True
+    assert netsandbox("stop", "shop").returncode == 0
+    assert ", ended" in netsandbox("audit", "summary", "shop").stdout.splitlines()[0]

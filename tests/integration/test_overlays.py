@@ -133,6 +133,24 @@ def test_two_sessions_in_one_folder_do_not_see_each_other(netsandbox: Any, proje
     assert "netsandbox changes work-3" in third.stderr
 
 
+def test_the_only_overlay_of_a_folder_needs_no_name(netsandbox: Any, project: Path) -> None:
+    """E16. The twin: with two, or elsewhere, nothing is guessed."""
+    sh(netsandbox, "echo 2 > src/b")
+    assert "+2" in netsandbox("changes", "--diff", cwd=project / "src").stdout
+    elsewhere = netsandbox("apply", cwd=project.parent)
+    assert (elsewhere.returncode, "`netsandbox changes` lists them" in elsewhere.stderr) == (2, True)
+    sh(netsandbox, "echo three > src/b", name="other")
+    for words in (["changes", "--diff"], ["apply"], ["discard", "--yes"]):
+        run = netsandbox(*words)
+        assert (run.returncode, "it is one of fix, other" in run.stderr) == (2, True)
+    assert netsandbox("discard", "--yes", "other").returncode == 0
+    assert netsandbox("apply").returncode == 0
+    assert (project / "src/b").read_text() == "2\n"
+    sh(netsandbox, "echo four > src/b")
+    assert netsandbox("discard", "--yes").returncode == 0
+    assert json.loads(netsandbox("changes", "--json").stdout)["overlays"] == []
+
+
 def test_a_session_continues_with_the_changes_of_its_name(netsandbox: Any, project: Path) -> None:
     sh(netsandbox, "echo 1 > x")
     run = sh(netsandbox, "cat x; echo 2 > y")

@@ -70,7 +70,7 @@ class NamespacesBackend(LinuxBackend):
     def __init__(self, context: SessionContext) -> None:
         super().__init__(context)
         self._covered: dict[str, tuple[int, int] | None] = {}  # a mount is lost if the host replaces the file
-        self.secrets: tuple[str, ...] = ()  # covered in folders that the session sees
+        self.secrets: tuple[str, ...] = ()  # where the session has the host's files otherwise
         self.project_view: ProjectView | None = None
         self.overlay: SessionOverlay | None = None
         self._doors: dict[str, _socket.socket] = {}
@@ -130,7 +130,8 @@ class NamespacesBackend(LinuxBackend):
             if not settings.own_command:
                 remember_open_folders(settings.files, command.environment)
         denied = {os.path.realpath(rule.path) for rule in settings.files.deny_read}
-        self.helper.hide([*denied, *self.secrets, *(f"x{path}" for path in (rules.programs if rules else ()))])
+        covered = self.project_view.hidden if self.project_view is not None else self.secrets
+        self.helper.hide([*denied, *covered, *(f"x{path}" for path in (rules.programs if rules else ()))])
         self.secrets = tuple(path for path in self.secrets if path not in denied)
         self.helper.send_plan(plan.build(view, program, held.doors(), rules.steps if rules else b""))
         if settings.name is not None and self.overlay is None:
@@ -148,7 +149,6 @@ class NamespacesBackend(LinuxBackend):
         view.parts += self.reservation.parts()
         covers = (*NETWORK_FILES, *self.reservation.covers(), *self._trust_covers())
         root = view.build(command.words[0], own, terminal_of(command.stdio), covers)
-        self.secrets = tuple(view.hidden)
         self._notice(unprotected_lines(view, verbose=self.context.settings.verbose))
         self._covered = identities(root.mounted_on())
         return plan.View(os.geteuid(), os.getegid(), (), (), (), root=tuple(root.steps()))
