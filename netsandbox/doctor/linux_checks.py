@@ -28,6 +28,8 @@ from netsandbox.session.inspection import import_folders
 
 NAMESPACES = ("user namespaces", "private /proc", "network namespace", "nftables tproxy")
 LEAST_KERNEL = (5, 12)  # mount_setattr(2); everything else is older
+NAME_SERVICES = "/etc/nsswitch.conf"
+RESOLVES_LOCALHOST = ("myhostname", "resolve")  # nss-myhostname(8), nss-resolve(8); glibc alone does not
 REINSTALL = "reinstall netsandbox with a C compiler at hand"
 
 
@@ -38,6 +40,7 @@ def shared_checks() -> list[Check]:
         state_directory(),
         splice(present=hasattr(os, "splice")),
         inspection(),
+        server_names(NAME_SERVICES),
         limits(find_cgroup("doctor", tuple((name, 1) for name in FILES))),
         launcher(os.path.join(os.path.dirname(sys.executable), "netsandbox")),
     ]
@@ -131,6 +134,20 @@ def inspection() -> Check:
         found, _, remedy = str(error).partition("; ")
         return Check("inspection", NOTE, found, f"{remedy}, for rules for requests and secrets")
     return Check("inspection", OK, "mitmproxy is installed")
+
+
+def server_names(path: str) -> Check:
+    """Whether programs other than browsers and curl reach a server by its name. The settings of the C library tell it:
+    a lookup could go to a server of the network."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = [line.partition("#")[0].split() for line in file]
+    except OSError:  # musl has none, and does not resolve such names
+        lines = []
+    if any(words[:1] == ["hosts:"] and set(RESOLVES_LOCALHOST) & set(words) for words in lines):
+        return Check("NAME.localhost", OK, "every program that asks the C library resolves it")
+    remedy = "install libnss-myhostname, or use the address that `netsandbox ports` shows"
+    return Check("NAME.localhost", NOTE, "browsers and curl resolve it; node, Python, wget and others do not", remedy)
 
 
 def landlock(abi: int) -> Check:

@@ -30,7 +30,7 @@ file-control read-home read-replaced read-temporary write-home write-hook device
 """.split()  # noqa: SIM905 (a literal would take a line a probe)
 PROCESS_PROBES = ["read-process", "trace-process", "signal-process"]
 CHECKS = {
-    None: {"architecture", "state directory", "splice", "inspection", "limits", "launcher"},
+    None: {"architecture", "state directory", "splice", "inspection", "NAME.localhost", "limits", "launcher"},
     "namespaces": {
         "kernel",
         "native helper",

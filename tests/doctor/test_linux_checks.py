@@ -171,3 +171,20 @@ def test_limits_name_what_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
         assert check.status == NOTE
         assert check.found.startswith(held)
         assert "enable-linger" in (check.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "status"),
+    [
+        ("hosts: files dns", NOTE),
+        ("# hosts: files myhostname\nhosts: files dns", NOTE),
+        ("passwd: myhostname\n", NOTE),
+        ("hosts: files mdns4_minimal [NOTFOUND=return] dns myhostname", OK),
+        ("hosts:\tmymachines resolve [!UNAVAIL=return] files dns # x", OK),
+    ],
+)
+def test_whether_names_of_servers_resolve_is_told_by_the_settings_of_the_c_library(tmp_path: Path, hosts, status):
+    (tmp_path / "nsswitch.conf").write_text(f"{hosts}\n")
+    found = machine.server_names(str(tmp_path / "nsswitch.conf"))
+    assert (found.status, "netsandbox ports" in (found.remedy or "")) == (status, status == NOTE)
+    assert machine.server_names(str(tmp_path / "missing")).status == NOTE
