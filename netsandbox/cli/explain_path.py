@@ -73,7 +73,7 @@ def _change(real: str, operation: str, access: PathAccess) -> str | None:
     does = MAKE if operation == CHANGE and not os.path.lexists(real) else operation
     option = advice.option(real, does)
     if option is None:
-        return BELONGS if advice.is_own(real, operation) else not_advised(real, own)
+        return BELONGS if advice.is_own(real, operation) else not_advised(real, own, operation)
     return f"{option[0]} {shell_path(real if os.path.isdir(real) else option[1], own)}"
 
 

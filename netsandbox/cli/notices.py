@@ -230,7 +230,7 @@ def _file_line(group: list[FileDenial], advice: Advice, own: str) -> str:
     what = f"denied {doing} {shown_path(first.path)}{link}{more}".rstrip(",")
     if change == reasons.DENIED_BY_USER:
         return f"{what} ({change}); your answer held for this session"
-    if change is None and (instead := not_advised(real, own)):
+    if change is None and (instead := not_advised(real, own, first.operation)):
         return f"{what}; {instead}"
     if change is None:
         why = ", because it belongs to netsandbox" if advice.is_own(real, first.operation) else ""

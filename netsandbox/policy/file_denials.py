@@ -5,7 +5,7 @@ from __future__ import annotations
 from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import CHANGE, READ, READING, is_within
 from netsandbox.policy.reasons import NOT_LISTED, NOT_SHOWN
-from netsandbox.policy.shown_files import PROTECTED, SHELL_FILES, SYSTEM_SECRETS
+from netsandbox.policy.shown_files import PROTECTED, SHELL_FILES, SYSTEM_SECRETS, TOOLCHAINS
 from netsandbox.text import shell_quoted
 
 TYPE_CHECKING = False
@@ -46,6 +46,7 @@ KEYS_STAY = (
     "private keys stay closed; use your agent with the profile git-ssh (hosts: ~/.config/netsandbox/known_hosts) or gpg"
 )
 MACHINE_STAYS = "keys and passwords of this machine stay closed; run what needs them outside"
+TOOLS_STAY = "your own programs there change in no session; install on the host, or into the project"
 QUIET_FOLDERS = ("__pycache__", ".config/fish", ".local/share/fish")
 
 
@@ -69,7 +70,7 @@ class Advice:
         real = self.real(path)
         if reason == NOT_LISTED:
             return "--allow-execute", real
-        if _redirects_git(real) or self.is_own(real, operation) or not_advised(real, self._home):
+        if _redirects_git(real) or self.is_own(real, operation) or not_advised(real, self._home, operation):
             return None
         if operation in READING:
             return "--allow-read", opened_path(real, self._home) if several else real
@@ -95,15 +96,18 @@ class Advice:
         return any(is_within(real, each) for each in closed)
 
 
-def not_advised(real: str, home: str) -> str | None:
-    """What helps instead, where no line may advise an option: for private keys and the system's secrets. None: an
-    option may be advised. A user who knows what he does finds the option in the manual."""
+def not_advised(real: str, home: str, operation: str = READ) -> str | None:
+    """What helps instead, where no line may advise an option: for private keys, the system's secrets, and to change
+    programs that the host runs. None: an option may be advised. A user who knows what he does finds the option in the
+    manual."""
     name = real.rpartition("/")[2]
     is_key = name.startswith(KEY_NAMES) and not name.endswith(".pub")
     folders = [f"{home}/{folder}" for folder in KEY_FOLDERS]
     holds_keys = is_within(real, home) and real != home and any(is_within(each, real) for each in folders)
     if is_key or holds_keys or any(is_within(real, each) for each in folders):
         return KEYS_STAY
+    if operation not in READING and any(is_within(real, f"{home}/{folder}") for folder in TOOLCHAINS):
+        return TOOLS_STAY
     return MACHINE_STAYS if any(is_within(real, each) for each in SYSTEM_SECRETS) else None
 
 

@@ -38,6 +38,10 @@ TOOLCHAINS = (
     *(".sdkman", ".jdks", ".gradle/init.d", ".rbenv", ".rvm", ".gem/ruby", ".gem/bin", ".local/share/gem", ".dotnet"),
     *(".ghcup", ".opam", ".nix-profile", ".guix-profile"),
 )
+# Of TOOLCHAINS, with the variables that move them: uvx and pipx lock and write what the host has installed there, even to
+# run something else. A session changes a copy, which goes with it: what it made of a tool runs in no later one.
+TOOL_HOMES = (".local/share/uv/tools", ".local/pipx", ".local/share/pipx")
+TOOL_HOME_VARIABLES = ("UV_TOOL_DIR", "PIPX_HOME")
 # Of these the names of versions differ, so that the folder is listed.
 TOOLCHAIN_FOLDERS = ((".local/lib", "python"),)
 # Variables that move folders of TOOLCHAINS. One that names too much opens nothing.

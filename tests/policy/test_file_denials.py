@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from netsandbox.policy.file_denials import (
     KEYS_STAY,
+    TOOLS_STAY,
     Advice,
     DenyRules,
     is_quiet,
@@ -211,6 +212,15 @@ def test_no_line_advises_a_private_key(key: str, names: list[str], operation: st
     option = advice.option(other, operation, several=several)
     if option is not None and HOME in key:
         assert not is_within(key, option[1]), "nor a folder around it"
+
+
+@pytest.mark.parametrize("name", [".local/bin/words", ".local/share/uv/tools/words", ".cargo/bin/x", ".npm-global/lib"])
+def test_no_line_opens_programs_that_the_host_runs_for_writing(name: str) -> None:
+    advice, path = advice_with(), f"{HOME}/{name}"
+    for operation in ("change", "make"):
+        assert advice.option(path, operation) is None
+        assert not_advised(path, HOME, operation) == TOOLS_STAY
+    assert advice.option(path, "read") == ("--allow-read", path), "the twin: to read them harms nobody"
 
 
 def test_a_public_key_and_other_files_are_advised() -> None:

@@ -73,6 +73,9 @@ class LandlockView(ProjectView):
             if entry.kind == "show" and entry.upper != "ours" and not entry.writable:
                 inside = [each for each in replaced if each != path and is_within(each, path)]
                 yield path, (*self.hidden, *inside)
+        for path in self.tool_homes:  # programs of ~/.local/bin lead there; the tools' managers have empty folders
+            if self.root.entry_of(path) is not None and not any(is_within(path, each) for each in self.hidden):
+                yield path, tuple(self.hidden)
         for copy in self.settings.values():
             yield copy, ()
 

@@ -5,6 +5,7 @@
     <state>/homes/shared/settings              settings of package managers without their credentials
     <state>/homes/<project>/<variable>         what XDG_CACHE_HOME and the like name, where they lie outside of the home
     <state>/homes/<project>/caches/<path>/0    what sessions added to a cache of the host; 1, 2 … while 0 is in use
+    <state>/homes/<project>/scratch/<path>/0   what a session changed in a folder of the host's tools
     <state>/homes/<project>/git/0              copies of git's configuration files, while a session runs
     <state>/homes/<project>/repositories       those of a large project, and in another file its folders
     <state>/homes/<project>/links              folders of packages as they were when `linked_files` looked
@@ -151,6 +152,14 @@ class PrivateFolders:
         for name in ("data", "work"):
             self._made(os.path.join(base, name))
         return base
+
+    def scratch(self, path: str) -> str:
+        """The same for changes that go with the session. They are removed by the next one, killed or not."""
+        base = os.path.join(self._own, "scratch", digest(os.fsencode(path))[:16])
+        folder = self._slot(base, f"{path!a}")
+        remove_tree(os.path.join(folder, "data"))
+        self._made(os.path.join(folder, "data"))
+        return folder
 
     def git_copies(self) -> str:
         """An empty folder for copies of git's configuration files, which no other session uses now."""

@@ -66,6 +66,7 @@ class ProjectView:
         self.forbidden: list[str] = []  # paths of `deny_write` that do not exist
         self.missing: dict[str, str] = {}  # protected names and those of `forbidden`, each with a folder around it
         self.absent: list[str] = []
+        self.tool_homes: list[str] = []  # of the host, of which the session changes copies
         self.settings: dict[str, str] = {}  # of package managers, and the file of ours that is shown in each place
         self.lines: list[str] = []  # for the user, before the command runs
         self.hidden: list[str] = []  # real paths in folders that are shown
@@ -83,6 +84,7 @@ class ProjectView:
         self._devices(terminal)
         self._home()
         self._toolchains(program)
+        self._tool_homes()
         self._project()
         self._repositories()
         self._rules()
@@ -190,6 +192,16 @@ class ProjectView:
         found = self._which(program)
         if found is not None:
             self._show_program(found)
+
+    def _tool_homes(self) -> None:
+        """Folders of the host's tools that their manager writes at each call: the session changes a copy."""
+        moved = (self.environment.get(name, "") for name in shown_files.TOOL_HOME_VARIABLES)
+        for path in (*(f"{self.home}/{name}" for name in shown_files.TOOL_HOMES), *moved):
+            real = self.paths.real(path) if path.startswith("/") else None
+            shown = self.root.shown_entry(real) if real is not None else None
+            if real is not None and shown is not None and os.path.isdir(real) and not self.is_too_much(real):
+                self.root.cache(real, self.folders.scratch(real), real)
+                self.tool_homes.append(real)
 
     def _tool_settings(self) -> None:
         """The user's settings of package managers hold inside too, without the credentials in them."""
