@@ -38,8 +38,8 @@ TOOLCHAINS = (
     *(".sdkman", ".jdks", ".gradle/init.d", ".rbenv", ".rvm", ".gem/ruby", ".gem/bin", ".local/share/gem", ".dotnet"),
     *(".ghcup", ".opam", ".nix-profile", ".guix-profile"),
 )
-# Of TOOLCHAINS, with the variables that move them: uvx and pipx lock and write what the host has installed there, even to
-# run something else. A session changes a copy, which goes with it: what it made of a tool runs in no later one.
+# Of TOOLCHAINS, with the variables that move them: uvx and pipx lock and write what the host has installed there, even
+# to run something else. A session changes a copy, which goes with it: what it made of a tool runs in no later one.
 TOOL_HOMES = (".local/share/uv/tools", ".local/pipx", ".local/share/pipx")
 TOOL_HOME_VARIABLES = ("UV_TOOL_DIR", "PIPX_HOME")
 # Of these the names of versions differ, so that the folder is listed.
@@ -61,9 +61,11 @@ MOVED_PARTS = {
 # Plain settings. Start-up files of shells are left out: they often export keys.
 SETTINGS = (
     *(".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes", ".gitignore"),
+    *(".gitignore_global", ".stCommitMsg"),
     *(".inputrc", ".vimrc", ".vim", ".config/nvim", ".emacs", ".emacs.d", ".config/emacs", ".tmux.conf"),
     *(".editorconfig", ".terminfo", ".fonts", ".fonts.conf", ".local/share/fonts", ".config/fontconfig"),
 )
+GIT_CONFIGURATIONS = (".gitconfig", ".config/git/config")  # of SETTINGS; they name other files (`git_settings`)
 # Settings of package managers, shown without the credentials in them (`tool_settings`). A variable may move `.config`.
 TOOL_SETTINGS = (
     *(".npmrc", ".yarnrc", ".yarnrc.yml", ".bunfig.toml", ".pip/pip.conf", ".gemrc", ".bundle/config"),

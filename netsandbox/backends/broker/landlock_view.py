@@ -24,6 +24,7 @@ from netsandbox.errors import HostError, UsageError
 from netsandbox.paths import short
 from netsandbox.policy.file_rules import is_within
 from netsandbox.runtime.links import links_of_loop
+from netsandbox.runtime.real_paths import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class LandlockView(ProjectView):
             if entry.kind == "show" and entry.upper != "ours" and not entry.writable:
                 inside = [each for each in replaced if each != path and is_within(each, path)]
                 yield path, (*self.hidden, *inside)
-        for path in self.tool_homes:  # programs of ~/.local/bin lead there; the tools' managers have empty folders
+        for path in self.originals:  # by their own paths: a tool finds an empty folder in its home
             if self.root.entry_of(path) is not None and not any(is_within(path, each) for each in self.hidden):
                 yield path, tuple(self.hidden)
         for copy in self.settings.values():
@@ -161,6 +162,12 @@ class LandlockPaths(NamedPaths):
             super()._copy(rule)
         else:
             self._landlock_view.watched.append(real)
+
+    def _fill_cache(self, real: str, copy: str) -> None:
+        """Nothing can be mounted there: links lead to what a rule shows."""
+        for name in names_in(real):
+            if not os.path.lexists(f"{copy}/{name}"):
+                os.symlink(f"{real}/{name}", f"{copy}/{name}")
 
     def _fill(self, real: str, copy: str) -> None:
         """Nothing can be mounted there: the files are copied, and links lead to what the session writes."""

@@ -165,19 +165,46 @@ class NamedPaths:
 
     def _caches(self) -> None:
         """Caches are overlays: the session changes a copy, its project's alone. None can be shared by projects: what a
-        tool checks its files against lies in the same cache."""
+        tool checks its files against lies in the same cache. A rule that only shows a cache, or a folder around one,
+        takes nothing from its tool; where the cache is missing, that folder is the overlay."""
         from netsandbox.policy.tool_caches import followed
 
+        denied = [self.paths.reached(rule.path) for rule in self.rules.deny_read]
         for _, rule in followed(self.rules.caches, self.view.environment, home()):
             real = self.paths.reached(rule.path)
             shown = self.root.shown_entry(real)
             if (shown is not None and shown.writable) or self.view.is_too_much(real) or self.view.is_secret(real):
                 continue
+            if any(is_within(real, each) for each in denied):
+                continue
             if os.path.isdir(real):
-                self.root.cache(real, self.folders.cache(real), real)
+                self._cache(real)
                 self.view.links_to(rule.path)
+            elif shown is not None and not os.path.lexists(real):
+                self._cache_around(real)
             elif shown is None and not is_within(real, self.view.home):
                 self.root.place(f"{self.folders.cache(real)}/data", real, writable=True, rank=PROJECT)
+
+    def _cache(self, real: str) -> str:
+        shown = self.root.shown_entry(real)
+        if shown is not None and shown.rank == NAMED:
+            self.root.entries.pop(real, None)
+            self.view.originals.append(real)
+        folder = self.folders.cache(real)
+        self.root.cache(real, folder, real)
+        return folder
+
+    def _cache_around(self, real: str) -> None:
+        """The same for the folder that a missing cache would be made in, if a rule shows it."""
+        folder = os.path.dirname(real)
+        while not os.path.isdir(folder):
+            folder = os.path.dirname(folder)
+        shown = self.root.shown_entry(folder)
+        if shown is not None and shown.rank == NAMED and not self.view.is_too_much(folder):
+            self._fill_cache(folder, f"{self._cache(folder)}/data")
+
+    def _fill_cache(self, real: str, copy: str) -> None:
+        """An overlay shows what the host has."""
 
     def _copies(self) -> None:
         """Folders of agents are overlays too. Their rules name them on purpose, with the login in them; one that only a

@@ -66,7 +66,7 @@ class ProjectView:
         self.forbidden: list[str] = []  # paths of `deny_write` that do not exist
         self.missing: dict[str, str] = {}  # protected names and those of `forbidden`, each with a folder around it
         self.absent: list[str] = []
-        self.tool_homes: list[str] = []  # of the host, of which the session changes copies
+        self.originals: list[str] = []  # folders that are shown, and of which the session changes copies
         self.settings: dict[str, str] = {}  # of package managers, and the file of ours that is shown in each place
         self.lines: list[str] = []  # for the user, before the command runs
         self.hidden: list[str] = []  # real paths in folders that are shown
@@ -85,6 +85,7 @@ class ProjectView:
         self._home()
         self._toolchains(program)
         self._tool_homes()
+        self._git_settings()
         self._project()
         self._repositories()
         self._rules()
@@ -201,7 +202,20 @@ class ProjectView:
             shown = self.root.shown_entry(real) if real is not None else None
             if real is not None and shown is not None and os.path.isdir(real) and not self.is_too_much(real):
                 self.root.cache(real, self.folders.scratch(real), real)
-                self.tool_homes.append(real)
+                self.originals.append(real)
+
+    def _git_settings(self) -> None:
+        """What the user's own git configuration names, such as the template of commit messages."""
+        files = [f"{self.home}/{name}" for name in shown_files.GIT_CONFIGURATIONS]
+        shown = [file for file in files if os.path.isfile(file) and self.root.shown_entry(self.paths.reached(file))]
+        if not shown:
+            return
+        from netsandbox.backends.linux.git_settings import named_files
+
+        for path in named_files(shown, self.home):
+            self._show_tool(path)
+            if is_within(path, self.home) and path in self.root.entries and self.folders.is_kept:
+                self.folders.clean_later({path[len(self.home) + 1 :]: ""})
 
     def _tool_settings(self) -> None:
         """The user's settings of package managers hold inside too, without the credentials in them."""

@@ -39,7 +39,7 @@ ALL_TOOLCHAINS = (*shown_files.TOOLCHAINS, *MAC_TOOLCHAINS)
 # fail without them; see docs/seatbelt-profile.md.
 SETTINGS = (
     *shown_files.SETTINGS,
-    *_names(".CFUserTextEncoding .bundle/config .config/git .gitignore_global .stCommitMsg"),
+    *_names(".CFUserTextEncoding .bundle/config .config/git"),
 )
 
 # Filled by package managers. Later projects build and run what was fetched, so a session that writes here can reach
