@@ -3,12 +3,17 @@ shown."""
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.integration.test_everyday_tools import plainly
 from tests.integration.test_profiles import Shop, shop  # noqa: F401 (a fixture)
+from tests.rig.waiting import wait_for
+from tests.rig.world import need
 
 pytestmark = [
     pytest.mark.ordinary_user,
@@ -98,6 +103,36 @@ def test_a_projects_own_configuration_shows_nothing(shop: Shop) -> None:  # noqa
     shop.write("~/Documents/plan", CANARY)
     plainly(shop.home, "git", "config", "commit.template", f"{shop.home.path}/Documents/plan")
     assert CANARY not in run(shop, f"cat ~/Documents/plan {shop.home.path}/Documents/plan").stdout
+
+
+@pytest.fixture
+def agent(shop: Shop, short_tmp: Path) -> Iterator[str]:  # noqa: F811
+    """The socket of an ssh-agent that holds the key of which `user.signingKey` names the public part."""
+    need("ssh-agent", "openssh-client")
+    shop.write("~/.ssh/notes", "")
+    key, socket = shop.home.path / ".ssh" / "id_ed25519", short_tmp / "agent"
+    plainly(shop.home, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
+    words = ("ssh-agent", "-D", "-a", str(socket))
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, **shop.home.identity.popen) as process:
+        try:
+            wait_for(socket.exists)
+            plainly(shop.home, "ssh-add", "-q", str(key), SSH_AUTH_SOCK=str(socket))
+            yield str(socket)
+        finally:
+            process.terminate()
+
+
+def test_a_commit_is_signed_by_the_ssh_agent_and_the_key_stays_outside(shop: Shop, agent: str) -> None:  # noqa: F811
+    repository(shop)
+    shop.write("~/.gitconfig", "[user]\n name = me\n email = me@example.com\n signingKey = ~/.ssh/id_ed25519.pub\n")
+    plainly(shop.home, "git", "config", "--global", "gpg.format", "ssh")
+    sign = "git commit -q --allow-empty -S -m signed && git cat-file commit HEAD; cat ~/.ssh/id_ed25519 && ls ~/.ssh"
+    words = ("--no-detect", "--", "sh", "-c", sign)
+    signed = shop.world.netsandbox("run", "git-ssh", *words, env={"SSH_AUTH_SOCK": agent})
+    assert "BEGIN SSH SIGNATURE" in signed.stdout, signed.stderr
+    assert "PRIVATE KEY" not in signed.stdout
+    without = shop.world.netsandbox("run", "git", *words, env={"SSH_AUTH_SOCK": agent})
+    assert "BEGIN SSH SIGNATURE" not in without.stdout, "the twin: the profile git opens no agent"
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -98,3 +98,13 @@ def test_a_file_that_is_not_understood_is_told_and_not_shown(shop: Shop) -> None
     run = shop.run("-v", "--no-detect", "--", "sh", "-c", f'cat {file} "$XDG_CONFIG_HOME"/uv/uv.toml; true')
     assert (run.returncode, run.stdout) == (0, "")
     assert "uv.toml does not hold in this session" in run.stderr
+
+
+def test_bundlers_settings_hold_without_the_logins_of_hosts(shop: Shop) -> None:  # noqa: F811
+    """Read as Bundler does, by the home of the session."""
+    text = f'---\nBUNDLE_PATH: "vendor"\nBUNDLE_GEMS__EXAMPLE__COM: "me:{CANARY}"\n'
+    file = shop.write("~/.bundle/config", text)
+    run = shop.world.netsandbox("run", "--no-detect", "--", "sh", "-c", f"cat ~/.bundle/config; cat {file}; true")
+    assert 'BUNDLE_PATH: "vendor"' in run.stdout, run.stderr
+    assert CANARY not in run.stdout
+    assert file.read_text() == text

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NAMES = (("core", "excludesfile"), ("core", "attributesfile"), ("commit", "template"))
+SIGNING_KEY = ("user", "signingkey")  # for ssh a file; with the public key an agent signs
 MAX_FILES = 64
+MAX_KEY = 16 << 10
 KEY = b"PRIVATE KEY-----"
+PUBLIC_KEY = re.compile(rb"(ssh|ecdsa|sk-ssh|sk-ecdsa)-[\w@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?\n?")
 LOGIN = re.compile(r"://[^/\s]*:[^/\s]*@")  # of a URL
 ENDINGS = ("auth", "key", "pass", "pwd")
 HEADER = "extraheader"  # mostly `Authorization: …`
@@ -35,7 +38,8 @@ def named_files(configurations: Iterable[str], home: str) -> list[str]:
     waiting = list(configurations)
     for file in waiting:
         for name, is_included in _named(file, home):
-            if name not in found and len(found) < MAX_FILES and _is_harmless(name, home, is_included=is_included):
+            is_shown = _is_public_key(name) or _is_harmless(name, home, is_included=is_included)
+            if name not in found and len(found) < MAX_FILES and is_shown:
                 found[name] = None
                 if is_included:
                     waiting.append(name)
@@ -52,13 +56,25 @@ def _named(file: str, home: str) -> list[tuple[str, bool]]:
     for line in lines:
         section = line.prefix.partition(".")[0]
         is_included = line.key == "path" and section in ("include", "includeif")
-        if line.value and (is_included or (line.prefix, line.key) in NAMES):
+        is_key = (line.prefix, line.key) == SIGNING_KEY and str(line.value).endswith(".pub")
+        if line.value and (is_included or is_key or (line.prefix, line.key) in NAMES):
             path = f"{home}/{line.value[2:]}" if line.value.startswith("~/") else line.value
             if is_included:
                 path = os.path.join(os.path.dirname(file), path)
             if path.startswith("/") and "\0" not in path:
                 found.append((os.path.normpath(path), is_included))
     return found
+
+
+def _is_public_key(path: str) -> bool:
+    """One line of a public key by a name that says so, also in ~/.ssh."""
+    real = os.path.realpath(path)
+    if not (path.endswith(".pub") and real.endswith(".pub") and os.path.isfile(real)):
+        return False
+    try:
+        return PUBLIC_KEY.fullmatch(read_host_file(real, MAX_KEY)) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def _is_harmless(path: str, home: str, *, is_included: bool) -> bool:

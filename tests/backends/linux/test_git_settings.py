@@ -67,3 +67,28 @@ def test_the_number_of_files_has_a_bound(tmp_path: Path) -> None:
     write(tmp_path, **dict.fromkeys(names, ""))
     (tmp_path / ".gitconfig").write_text("[include]\n" + "".join(f" path = {name}\n" for name in names))
     assert len(found(tmp_path)) == MAX_FILES
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_shown"),
+    [
+        ("id.pub", "ssh-ed25519 AAAAC3Nz me@example.com\n", True),
+        ("id.pub", "sk-ssh-ed25519@openssh.com AAAA\n", True),
+        ("id.pub", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n", False),
+        ("id.pub", "ssh-ed25519 AAAA\nsecond line\n", False),
+        ("id", "ssh-ed25519 AAAA\n", False),
+    ],
+)
+def test_the_public_key_that_signs_is_shown_and_no_other(tmp_path: Path, name: str, text: str, is_shown: bool) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / name).write_text(text)
+    (tmp_path / ".gitconfig").write_text(f"[user]\n signingKey = ~/.ssh/{name}\n")
+    assert found(tmp_path) == ([f".ssh/{name}"] if is_shown else [])
+
+
+def test_a_public_name_for_a_private_key_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "id").write_text("ssh-ed25519 AAAA\n")
+    (tmp_path / "x.pub").symlink_to(".ssh/id")
+    (tmp_path / ".gitconfig").write_text("[user]\n signingKey = ~/x.pub\n")
+    assert found(tmp_path) == []
