@@ -17,7 +17,6 @@ from tests.rig.world import need
 
 pytestmark = [
     pytest.mark.ordinary_user,
-    pytest.mark.closed_files,
     pytest.mark.backend("namespaces", "broker"),
 ]
 
