@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import time
+from errno import EDQUOT, ENOSPC
 
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 
@@ -115,9 +116,40 @@ def made_state_home() -> str:
     try:
         os.makedirs(state, 0o700, exist_ok=True)
     except OSError as error:
-        advice = "set XDG_STATE_HOME to a directory that can be written"
-        raise HostError(f"cannot make {state}: {error.strerror}; {advice}") from None
+        raise unusable(f"cannot make {state}", error) from None
     return state
+
+
+def unusable(what: str, error: OSError) -> HostError:
+    """For a folder of ours: *what* cannot be done there, and a way out."""
+    return HostError(f"{what}: {error.strerror}; {_way_out(error)}")
+
+
+def _way_out(error: OSError) -> str:
+    if error.errno in (ENOSPC, EDQUOT):
+        return "free space on its disk"
+    if isinstance(error, PermissionError) and _is_of_another(home()):
+        import pwd
+
+        own = pwd.getpwuid(os.geteuid()).pw_dir
+        return f"HOME is another user's: run `export HOME={'$(mktemp -d)' if _is_of_another(own) else own}` first"
+    return "run `export XDG_STATE_HOME=$(mktemp -d)` first, or set it to a directory that can be written"
+
+
+def _is_of_another(folder: str) -> bool:
+    """Whether it is there, and not this user's; also a home that is not there is nobody's to write."""
+    try:
+        return os.stat(folder).st_uid != os.geteuid()
+    except OSError:
+        return folder != home()
+
+
+def has_fixed_home() -> bool:
+    """Whether the home is on a file system that nobody can write now."""
+    try:
+        return bool(os.statvfs(home()).f_flag & os.ST_RDONLY)
+    except (OSError, NetsandboxError):
+        return False
 
 
 def session_state_home() -> str:
@@ -155,8 +187,7 @@ def note_first_session(folder: str) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        advice = "set XDG_STATE_HOME to a directory that can be written"
-        raise HostError(f"cannot note the first session in {folder}: {error.strerror}; {advice}") from None
+        raise unusable(f"cannot note the first session in {folder}", error) from None
     try:
         moment = min(time.time_ns(), os.fstat(place).st_ctime_ns) if known is None else known
         os.write(place, str(moment).encode("ascii"))

@@ -11,8 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 
-from netsandbox.errors import HostError
-from netsandbox.paths import OUTPUT_NAME, session_dir
+from netsandbox.paths import OUTPUT_NAME, session_dir, unusable
 
 MAX_OUTPUT = 16 << 20  # bytes of a file; two are kept
 CHUNK = 1 << 16
@@ -41,8 +40,7 @@ class Detached:
             os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
             self._open_file()
         except OSError as error:
-            advice = "set XDG_STATE_HOME to a directory that can be written"
-            raise HostError(f"cannot make {self._path!a}: {error.strerror}; {advice}") from None
+            raise unusable(f"cannot make {self._path!a}", error) from None
 
     def _open_file(self) -> None:
         self._file = os.open(self._path, FLAGS, 0o600)

@@ -18,11 +18,13 @@ from netsandbox.paths import (
     config_home,
     default_homes,
     first_session,
+    has_fixed_home,
     is_made,
     memory_home,
     named_profile_folder,
     short,
     state_home,
+    unusable,
     user_can_change,
 )
 from netsandbox.runtime.private_file import content, replace
@@ -41,7 +43,7 @@ def used_homes(kind: str) -> tuple[str, ...]:
 
 def note_homes() -> None:
     """Note the present homes, which exist, before a command runs."""
-    if _to_note() is None:
+    if has_fixed_home() or _to_note() is None:
         return
     try:
         memory = memory_home()
@@ -56,11 +58,13 @@ def note_homes() -> None:
                 os.close(lock)
     except (OSError, NetsandboxError) as error:
         if user_can_change(os.path.dirname(os.path.join(memory_home(), HOMES))):
-            reason = getattr(error, "strerror", None) or str(error)
-            advice = "make room there"
-            if getattr(error, "errno", None) == EROFS:
+            what = f"cannot note the homes in use in {memory_home()}"
+            if not isinstance(error, OSError):
+                raise
+            if error.errno == EROFS:
                 advice = "this may be a session already: run netsandbox outside of it"
-            raise HostError(f"cannot note the homes in use in {memory_home()}: {reason}; {advice}") from None
+                raise HostError(f"{what}: {error.strerror}; {advice}") from None
+            raise unusable(what, error) from None
 
 
 def made_known_state() -> None:
@@ -124,11 +128,18 @@ def _may_be_planted(kind: str, path: str) -> bool:
     if known is None or (kind, os.path.realpath(path)) in known or first_session() is None:
         return False
     try:
-        return bool(os.listdir(path)) and user_can_change(path)
+        return bool(os.listdir(path)) and user_can_change(path) and not (has_fixed_home() and _is_unreached(path))
     except FileNotFoundError:
         return False
     except OSError:
         return True
+
+
+def _is_unreached(path: str) -> bool:
+    """Whether no session could write there: where the home takes no note, that is all that is known of a home."""
+    from netsandbox.runtime.written_folders import writers
+
+    return not any(True for _ in writers(os.path.realpath(path)))
 
 
 def _known() -> tuple[tuple[str, str], ...] | None:
@@ -138,5 +149,5 @@ def _known() -> tuple[tuple[str, str], ...] | None:
     except (FileNotFoundError, NotADirectoryError, NetsandboxError):
         return None
     except OSError as error:
-        raise HostError(f"cannot read the homes in use in {memory_home()}: {error.strerror}; remove it") from None
+        raise unusable(f"cannot read the homes in use in {memory_home()}", error) from None
     return tuple((line[0], line[1:]) for line in text.split("\0") if line[1:2] == "/")

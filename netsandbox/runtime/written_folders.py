@@ -15,8 +15,7 @@ import fcntl
 import os
 import time
 
-from netsandbox.errors import HostError
-from netsandbox.paths import WRITTEN, first_session, is_made, memory_home, state_home
+from netsandbox.paths import WRITTEN, first_session, has_fixed_home, is_made, memory_home, state_home, unusable
 from netsandbox.runtime.private_file import NEW, digest, write_new
 
 TYPE_CHECKING = False
@@ -46,7 +45,7 @@ def remember_written(path: str) -> None:
         _note_first(descriptor)  # the clock may have been set back
         os.utime(descriptor)  # with the lock: who finds no lock later than this time knows that the session has ended
     except OSError as error:
-        raise HostError(f"cannot note that {path!a} can be written: {error.strerror}; make room in {mark}") from None
+        raise unusable(f"cannot note that {path!a} can be written in {mark}", error) from None
 
 
 def release_written() -> None:
@@ -83,12 +82,12 @@ def forget_written(path: str) -> None:
 
 def is_written(path: str) -> bool:
     """Whether a session could write at *path* by a rule of its own, or as its project."""
-    return os.path.lexists(os.path.join(_folder(), _name(path)))
+    return any(os.path.lexists(os.path.join(folder, _name(path))) for folder in _folders())
 
 
 def writers(path: str) -> Iterator[tuple[int, int]]:
     """The times of the first and the last session that could write *path*, for each mark at it or above."""
-    if not os.path.isdir(_folder()) and (first := first_session()) is not None:
+    if _are_lost() and (first := first_session()) is not None:
         yield first, ALWAYS  # the marks were lost
     for mark in _marks(path):
         try:
@@ -99,18 +98,27 @@ def writers(path: str) -> Iterator[tuple[int, int]]:
 
 def _marks(path: str) -> Iterator[str]:
     """The places of the marks at *path* and above."""
-    folder = _folder()
+    folders = _folders()
     while True:
-        yield os.path.join(folder, _name(path))
+        yield from (os.path.join(folder, _name(path)) for folder in folders)
         if path == "/":
             return
         path = os.path.dirname(path)
 
 
 def _folder() -> str:
-    """In the memory home; in the state home where that cannot be made."""
+    """In the memory home; in the state home where that cannot be made or written."""
     memory = memory_home()
-    return os.path.join(memory if os.path.isdir(memory) else state_home(), WRITTEN)
+    return os.path.join(memory if os.path.isdir(memory) and not has_fixed_home() else state_home(), WRITTEN)
+
+
+def _folders() -> tuple[str, ...]:
+    """All that are read: the memory home's counts too while it cannot be written."""
+    return tuple(dict.fromkeys((_folder(), os.path.join(memory_home(), WRITTEN))))
+
+
+def _are_lost() -> bool:
+    return not any(map(os.path.isdir, _folders()))
 
 
 def _name(path: str) -> str:
@@ -134,7 +142,7 @@ def _make_folder(folder: str) -> None:
     """If the marks were lost, with one for everything since the first session, which would be forgotten otherwise."""
     draft = f"{folder}.{os.urandom(8).hex()}"
     os.makedirs(draft, 0o700)
-    if (first := first_session()) is not None:
+    if _are_lost() and (first := first_session()) is not None:
         write_new(os.path.join(draft, _name(EVERYWHERE)), str(first).encode("ascii"), 0o600)
     try:
         os.rename(draft, folder)

@@ -31,7 +31,7 @@ import stat
 from netsandbox.backends.linux.git_copies import SAME_FOLDER, Copied, make, read_file
 from netsandbox.backends.linux.private_folders import open_folder
 from netsandbox.errors import HostError
-from netsandbox.paths import home
+from netsandbox.paths import home, unusable
 from netsandbox.policy.file_rules import is_within
 from netsandbox.runtime.private_file import NEW, write_new
 from netsandbox.runtime.project import GIT_DATA, one_line
@@ -194,7 +194,7 @@ class GitFiles:
             try:
                 write_new(copied.copy, content, copied.mode | 0o600)
             except OSError as error:
-                raise HostError(f"cannot copy {path!a}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
+                raise unusable(f"cannot write {copied.copy!a}", error) from None
         self.copied.append(copied)
         self.root.cover(f"{COPIES}/{name}", path)
         return _settings(content)

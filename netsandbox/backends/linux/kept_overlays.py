@@ -17,7 +17,7 @@ import time
 from netsandbox.backends.linux.private_folders import LOCK, open_folder, remove_tree
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 from netsandbox.frozen import copy_with, frozen
-from netsandbox.paths import short
+from netsandbox.paths import short, unusable
 from netsandbox.policy.file_rules import is_within
 from netsandbox.runtime.private_file import replace
 
@@ -190,7 +190,7 @@ FILE_CLOCK = 5  # CLOCK_REALTIME_COARSE: file systems on Linux read it
 
 
 def _unmade(path: str, error: OSError) -> HostError:
-    return HostError(f"cannot use {path}: {error.strerror}; free space, or set XDG_STATE_HOME")
+    return unusable(f"cannot use {path}", error)
 
 
 def _escaped(path: str) -> str:

@@ -23,7 +23,7 @@ import time
 from errno import EFBIG, EINVAL, ENOSPC
 
 from netsandbox.errors import HostError
-from netsandbox.paths import is_made, memory_home, short
+from netsandbox.paths import is_made, memory_home, short, unusable
 from netsandbox.runtime.private_file import content, digest
 from netsandbox.runtime.written_folders import remember_written
 
@@ -108,7 +108,7 @@ class PrivateFolders:
             if not os.path.lexists(path):
                 os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode))
         except OSError as error:
-            raise HostError(f"cannot make {path}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
+            raise unusable(f"cannot make {path}", error) from None
         return path
 
     @property
@@ -248,7 +248,7 @@ class PrivateFolders:
                 raise OSError(ENOSPC, "there is no room for all of it")
             os.rename(draft, path)
         except OSError as error:
-            raise HostError(f"cannot write in {folder}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
+            raise unusable(f"cannot write in {folder}", error) from None
         self._note = path
 
     def close(self) -> None:
@@ -285,7 +285,7 @@ class PrivateFolders:
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
         except OSError as error:
-            raise HostError(f"cannot make {folder}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
+            raise unusable(f"cannot make {folder}", error) from None
         return folder
 
 

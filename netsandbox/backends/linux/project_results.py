@@ -48,7 +48,7 @@ def _held_lines(view: ProjectView) -> list[str]:
 
 
 def _new_lines(view: ProjectView) -> list[str]:
-    if view.project is None:
+    if view.project is None or not view.repositories.seen:  # the launch ended before the command ran
         return []
     from netsandbox.backends.linux.new_repositories import NewRepositories
 

@@ -94,7 +94,7 @@ def _killed(folder: str) -> Iterator[tuple[str, int]]:
     """The notes that no session holds, each with a lock on it."""
     try:
         names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
-    except FileNotFoundError:
+    except OSError:  # there is none, or the state is another user's
         return
     for name in names:
         try:
