@@ -16,12 +16,13 @@ from netsandbox.config.paths import project_files
 from netsandbox.config.profiles.profile import profile_of
 from netsandbox.config.profiles.profile_files import is_configuration, is_project_profile
 from netsandbox.config.profiles.registry_rules import registries_of
+from netsandbox.config.registries.provenance import is_new
 from netsandbox.config.trust import distrust, is_trusted, named_host, trust, trust_folder_at, trusted_paths
 from netsandbox.errors import UsageError
 from netsandbox.paths import config_home, home, named_profile_folder, short
 from netsandbox.policy.file_rules import is_within
 from netsandbox.runtime.option_parser import FILES, FLAG, Option, parse
-from netsandbox.runtime.written_folders import is_held, writers
+from netsandbox.runtime.written_folders import is_held
 from netsandbox.text import single_line
 
 OPTIONS = (
@@ -94,16 +95,14 @@ def _decide_folder(path: str, *, asking: bool) -> int:
     if is_within(os.path.realpath(home()), path):
         raise UsageError(f"{path!a} holds your home; name the folder of a tool, such as ~/.nvm")
     now = _file_clock()  # a session that begins while the user looks is a later one
-    marks = list(writers(path))
-    if not marks:
-        print_text(f"no session could write {_shown(path)}, so it needs no trust")
+    new = sorted(filter(_is_new, _files_below(path)))
+    if not new:
+        print_text(f"no session could have written what is in {_shown(path)}, so it needs no trust")
         return 0
     if is_held(path):
         raise UsageError("a session that still runs may write there; end it (`netsandbox ps`), and do this again")
-    first = min(first for first, _ in marks)
-    new = sorted(each for each in _files_below(path) if _changed(each) >= first)
     more = [f"… and {len(new) - MAX_SHOWN} more"] if len(new) > MAX_SHOWN else []
-    print_text("\n".join([*map(_shown, new[:MAX_SHOWN]), *more]) or "nothing in it is newer than these sessions")
+    print_text("\n".join([*map(_shown, new[:MAX_SHOWN]), *more]))
     if asking and not _agreed("A session may have written these. Trust what is in this folder now?"):
         return 1
     trust_folder_at(path, now)
@@ -117,16 +116,18 @@ def _file_clock() -> int:
         return os.fstat(file.fileno()).st_ctime_ns
 
 
-def _changed(path: str) -> int:
+def _is_new(path: str) -> bool:
+    """As a launch asks it before it runs a program."""
     try:
-        return os.lstat(path).st_ctime_ns
+        return is_new(path)
     except OSError:  # it is gone
-        return -1
+        return False
 
 
 def _files_below(folder: str) -> Iterator[str]:
-    for above, _, names in os.walk(folder):
+    for above, folders, names in os.walk(folder):
         yield from (os.path.join(above, name) for name in names)
+        yield from filter(os.path.islink, (os.path.join(above, name) for name in folders))
 
 
 def _forget(path: str) -> int:

@@ -22,7 +22,6 @@ from netsandbox.paths import (
     is_made,
     memory_home,
     named_profile_folder,
-    short,
     state_home,
     unusable,
     user_can_change,
@@ -114,13 +113,21 @@ def check_home(kind: str, path: str, variable: str = "") -> str:
     if (kind, path) not in _checked:
         if _may_be_planted(kind, path):
             what, usual = ("state", "XDG_STATE_HOME") if kind == STATE else ("configuration", "XDG_CONFIG_HOME")
-            advice = "remove it" if kind == STATE else f"look at it, then run `netsandbox trust {short(path)}`"
+            advice = "remove it" if kind == STATE else f"look at it, then run `{_adoption(path, variable or usual)}`"
             raise HostError(
                 f"{path!a} was never used as {what}, and an earlier session may have written it; {advice}, or unset"
                 f" {variable or usual}"
             )
         _checked.add((kind, path))
     return path
+
+
+def _adoption(path: str, variable: str) -> str:
+    """With the variable: it may have been set for one command, and `trust` knows the folder by it alone."""
+    from netsandbox.text import shell_quoted
+
+    value = os.environ.get(variable)
+    return f"{f'{variable}={shell_quoted(value)} ' if value else ''}netsandbox trust {shell_quoted(path)}"
 
 
 def _may_be_planted(kind: str, path: str) -> bool:

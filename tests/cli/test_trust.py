@@ -214,7 +214,7 @@ def test_a_folder_is_trusted_after_its_new_files_were_shown(
     toolchain: Toolchain, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command.main([str(toolchain.folder)]) == 0
-    assert capsys.readouterr().out == "no session could write ~/.nvm, so it needs no trust\n"
+    assert capsys.readouterr().out == "no session could have written what is in ~/.nvm, so it needs no trust\n"
     toolchain.session()
     assert untrusted_place(str(toolchain.new), {}) == str(toolchain.folder)
     with pytest.raises(UsageError, match="trust asks on a terminal"):
@@ -227,6 +227,27 @@ def test_a_folder_is_trusted_after_its_new_files_were_shown(
     assert "~/.nvm\n" in capsys.readouterr().out
     assert command.main(["--forget", str(toolchain.folder)]) == 0
     assert untrusted_place(str(toolchain.new), {}) == str(toolchain.folder)
+
+
+def test_a_program_with_a_name_elsewhere_is_trusted_by_the_folder_that_a_launch_names(
+    toolchain: Toolchain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As pnpm links what it installs with its store, though no session could write the folder itself."""
+    session_state_home()
+    remember_written("/srv/project")
+    release_written()
+    settle(tmp_path)
+    toolchain.new.touch()
+    os.link(toolchain.new, tmp_path / "store")
+    settle(tmp_path)
+    place = untrusted_place(str(toolchain.new), {})
+    assert place == str(toolchain.folder)
+    assert command.main(["--yes", place]) == 0
+    assert "~/.nvm/bin/new\n" in capsys.readouterr().out
+    assert untrusted_place(str(toolchain.new), {}) is None
+    settle(tmp_path)
+    (tmp_path / "store").write_text("changed by its other name")
+    assert untrusted_place(str(toolchain.new), {}) == place
 
 
 def test_a_home_is_no_folder_to_trust(toolchain: Toolchain) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from typing import Any
 
 import pytest
+
+from tests.rig.tools import Tools
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
@@ -135,3 +138,44 @@ def test_pip_downloads_with_its_profile_alone(netsandbox: Any, pip_places: tuple
     run = netsandbox("run", "python", "--", *fetch, env=settings, timeout=120)
     assert run.returncode == 0, run.stderr
     assert {record["host"] for record in run.events("egress", verdict="allow")} == {host(index), host(file)}
+
+
+@pytest.mark.ordinary_user
+def test_what_pnpm_installed_by_links_is_trusted_by_the_command_that_is_advised(
+    netsandbox: Any, npm_registry: str, tools: Tools
+) -> None:
+    """pnpm links its programs with its store, so they have a second name; no session could write either."""
+    home = netsandbox.home()
+    netsandbox("run", "--", "true")
+    (home.work / "pnpm-lock.yaml").touch()
+    top = home.path / ".local/share/pnpm"
+    env = {"PNPM_HOME": str(top), "PATH": f"{top}:{home.identity.path}", **tool_environment()}
+    pnpm = (f"{tools.of_npm('pnpm@9', home.identity)}/pnpm", "--config.prefer-symlinked-executables=true")
+    words = [*pnpm, "--registry", npm_registry, "add", "-g", "pnpm@9"]
+    home.plainly(["env", *(f"{name}={value}" for name, value in env.items()), *words])
+    assert (top / "pnpm").resolve().stat().st_nlink > 1
+    asked = netsandbox("run", "--", "pnpm", "--version", env=env)
+    (advice,) = re.findall(r"until you run `netsandbox (trust [^`]+)`", asked.stderr)
+    trusted = netsandbox(*advice.replace("~", str(home.path)).split(), "--yes", env=env)
+    assert (trusted.returncode, trusted.stdout.splitlines()[-1][:32]) == (0, "~/.local/share/pnpm is trusted, ")
+    after = netsandbox("run", "--", "pnpm", "--version", env=env)
+    assert (after.returncode, after.stdout[:2], after.stderr) == (0, "9.", "")
+
+
+@pytest.mark.ordinary_user
+def test_a_folder_of_profiles_for_one_command_is_adopted_by_the_command_that_is_advised(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    netsandbox("run", "--", "true")
+    folder = home.path / "my profiles"
+    folder.mkdir()
+    (folder / "mine.toml").write_text("[network]\nallow_domains = ['a.test']\n")
+    os.chown(folder, home.identity.uid, home.identity.gid)
+    env = {"NETSANDBOX_PROFILE_DIR": str(folder)}
+    refused = netsandbox("run", "mine", "--", "true", env=env)
+    assert refused.returncode == 1
+    (advice,) = re.findall(r"then run `([^`]+)`", refused.stderr)
+    words = " ".join(map(shlex.quote, home.identity.command))
+    adopted = home.plainly(["sh", "-c", f"{advice.replace('netsandbox trust', f'{words} trust --yes')}"])
+    assert adopted.returncode == 0, adopted.stderr
+    done = netsandbox("run", "mine", "--", "true", env=env)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -79,14 +79,15 @@ def _written_step(path: str, *, with_folders: bool) -> str | None:
         if not any(_is_writable(step) for step in steps):
             return None
         for step in steps:
-            if (with_folders or not stat.S_ISDIR(os.lstat(step).st_mode)) and _is_movable(step) and _is_new(step):
+            if (with_folders or not stat.S_ISDIR(os.lstat(step).st_mode)) and _is_movable(step) and is_new(step):
                 return step
         return None
     except (OSError, ValueError):
         return step
 
 
-def _is_new(step: str) -> bool:
+def is_new(step: str) -> bool:
+    """Whether a session may have made or changed it, by this or another name, since the user trusted it."""
     state = os.lstat(step)
     times = list(writers(step))
     first = first_session() if _has_name_elsewhere(step, state) else None
