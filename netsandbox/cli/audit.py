@@ -26,8 +26,9 @@ from netsandbox.cli.progress import progress
 from netsandbox.cli.terminal import discard_stdout, notice, wants_colour
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import LOG_NAME, home, list_sessions, session_dir
-from netsandbox.runtime.option_parser import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
-from netsandbox.session.recorded_names import newest_log_of
+from netsandbox.policy.file_rules import is_within
+from netsandbox.runtime.option_parser import DOMAINS, FILES, FLAG, LOGS, VALUE, Option, Parsed, parse
+from netsandbox.session.recorded_names import first_record, newest_log_of
 from netsandbox.session.sessions_client import live_sessions
 from netsandbox.text import did_you_mean, shell_quoted, single_line
 
@@ -46,6 +47,7 @@ OPTIONS = (
     Option("lines", VALUE, "n", "N", "tail: how many records (20)"),
     Option("follow", FLAG, "f", "", "tail: print new records until the session ends"),
     Option("all", FLAG, "", "", "summary: of all sessions whose logs are kept"),
+    Option("folder", VALUE, "", "DIR", "show, summary: of all sessions that ran in this folder or below", FILES),
     Option("fail-on-denied", FLAG, "", "", "summary: exit status 1 if anything was denied"),
     Option("json", FLAG, "", "", "for programs"),
     Option("help", FLAG, "h", "", "this text"),
@@ -53,6 +55,7 @@ OPTIONS = (
 ACTIONS_OF = {
     **dict.fromkeys(("follow", "lines"), ("tail",)),
     **dict.fromkeys(("fail-on-denied", "all"), ("summary",)),
+    "folder": ("show", "summary"),
     "json": ACTIONS,
 }
 FILTERED_ACTIONS = ACTIONS[:3]  # these take the options that choose records; verify needs every record
@@ -63,6 +66,7 @@ usage: netsandbox audit tail|show|summary|verify [SESSION|PATH] [OPTIONS]
 
   netsandbox audit summary                     the newest session
   netsandbox audit show --denied --since 10m
+  netsandbox audit summary --folder . --since 7d    what ran in this project this week
   netsandbox audit summary --fail-on-denied    in CI
 
   tail      the last records
@@ -107,9 +111,13 @@ def _run(argv: list[str]) -> int:
         return print_help(USAGE, OPTIONS)
     query = read_query(parsed)
     command = f"audit {query.action}"
-    paths = _kept_logs(query) if "all" in parsed.flags else [find_log(query.target, command)]
+    folder = parsed.values.get("folder")
+    has_several = "all" in parsed.flags or folder is not None
+    paths = _kept_logs(query, folder) if has_several else [find_log(query.target, command)]
     if query.action == "summary":
         status = _summary(query, paths)
+    elif folder is not None:
+        status = max((_show(query, path) for path in paths), default=0)
     else:
         status = {"tail": _tail, "show": _show, "verify": _verify}[query.action](query, *paths)
     sys.stdout.flush()
@@ -277,13 +285,24 @@ def _line_count(text: str | None) -> int:
     return int(text)
 
 
-def _kept_logs(query: AuditQuery) -> list[str]:
-    """The logs at their usual places, the oldest first. A log that ended before `--since` is not read."""
+def _kept_logs(query: AuditQuery, folder: str | None) -> list[str]:
+    """The logs at their usual places, the oldest first; with *folder* of the sessions that began in it or below. A log
+    that ended before `--since` is not read."""
     if query.target is not None:
-        raise UsageError(f"--all reads every log; leave out {query.target!a}, or --all")
+        option = "--all" if folder is None else "--folder"
+        raise UsageError(f"{option} reads several logs; leave out {query.target!a}, or {option}")
     since = 0.0 if query.keep.since is None else datetime.fromisoformat(query.keep.since).timestamp()
     paths = [os.path.join(session_dir(name), LOG_NAME) for name in reversed(list_sessions())]
-    return [path for path in paths if os.path.exists(path) and os.path.getmtime(path) >= since]
+    found = [path for path in paths if os.path.exists(path) and os.path.getmtime(path) >= since]
+    if folder is None:
+        return found
+    real = os.path.realpath(folder)
+    of_folder = [path for path in found if is_within(str(first_record(path).get("folder") or ""), real)]
+    if not of_folder:
+        raise NetsandboxError(
+            f"no session of {folder!a} has left such a log; `netsandbox audit summary --all` reads all"
+        )
+    return of_folder
 
 
 def _summary(query: AuditQuery, paths: list[str]) -> int:

@@ -193,3 +193,20 @@ def test_a_log_that_a_file_names_does_not_keep_a_second_session_from_starting(ne
     third = netsandbox("run", "--config", config, "--", "true")
     assert third.returncode == 0
     assert len(list(log.parent.glob("*.log"))) == 2
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.backend("namespaces", "broker")
+def test_the_sessions_of_one_project_are_read_together(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    for name in ("shop", "shop/src", "shop-2"):
+        home.plainly(["mkdir", str(home.work / name)])
+        netsandbox("run", "-q", "--", "curl", "-s", f"http://{name.replace('/', '.')}.test/", cwd=home.work / name)
+    of_one = netsandbox("audit", "summary", "--folder", "shop", "--since", "7d")
+    assert of_one.stdout.startswith("2 sessions from ")
+    assert [name in of_one.stdout for name in ("shop.test", "shop.src.test", "shop-2.test")] == [True, True, False]
+    shown = netsandbox("audit", "show", "--folder", ".", "--denied", "--json", cwd=home.work / "shop-2").stdout
+    assert ("shop-2.test" in shown, "shop.test" in shown) == (True, False)
+    nothing = netsandbox("audit", "summary", "--folder", "/srv")
+    assert (nothing.returncode, nothing.stdout) == (1, "")
+    assert "netsandbox audit summary --all" in nothing.stderr

@@ -31,7 +31,7 @@ class Disk:
         self._run, self._ps = shlex.join(words), shlex.join([*home.identity.command, "ps"])
 
     def try_in(self, *steps: str) -> subprocess.CompletedProcess[str]:
-        """Steps of the user, whose RUN is `netsandbox run` in the project and PS `netsandbox ps`; with a `#`, of root."""
+        """Steps of the user: RUN is `netsandbox run` in the project, PS `netsandbox ps`; with a `#`, root's."""
         script = [f"mount -t tmpfs -o size=8m,uid={self.identity.uid},mode=700 none {self.top}"]
         for step in steps:
             words = [*self.identity.prefix, "sh", "-c", step.replace("RUN", self._run).replace("PS", self._ps)]
