@@ -195,6 +195,9 @@ if TYPE_CHECKING:  # a launch does not pay for these
         def signal(self, number: int) -> None:
             """Forward a signal to the command."""
 
+        def ask_to_end(self) -> None:
+            """Ask every command of the session to end, by SIGTERM."""
+
         def kill(self) -> None:
             """End the command and its descendants at once."""
 

@@ -11,7 +11,6 @@ one by one while the command starts. For a backend with `serves_first`, everythi
 from __future__ import annotations
 
 import os
-from _signal import SIGCONT, SIGTERM
 from _socket import MSG_DONTWAIT, MSG_PEEK
 
 from netsandbox.errors import HostError
@@ -257,9 +256,8 @@ class Supervisor:
         return offer(request, self._backend.reservation, localhost, self._log, give)
 
     def _stop(self) -> None:
-        """Handle `netsandbox stop`: signal the command to end, and kill it if it does not."""
-        self._backend.signal(SIGTERM)
-        self._backend.signal(SIGCONT)  # a command that is suspended handles no signal
+        """Handle `netsandbox stop`: ask every command to end, and kill those that do not."""
+        self._backend.ask_to_end()
         self._loop.call_later(PATIENCE, self._backend.kill)
 
     def _execute(self, passed: list[int], pid: int, uid: int) -> bytes:

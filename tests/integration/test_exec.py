@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ import pytest
 from tests.rig import clients
 from tests.rig.command import Spawned
 from tests.rig.localhost import eventually
+from tests.rig.real_servers import postgres_at
 from tests.rig.world import World
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
@@ -126,9 +130,9 @@ def test_what_was_denied_is_named_though_the_session_ends(netsandbox: Any, sessi
     client = netsandbox.spawn("exec", "shop", "--", "sh", "-c", f"{CURL}; echo ready; exec sleep 100")
     client.read_until(b"ready")
     assert netsandbox("stop", "shop").returncode == 0
-    assert client.wait() == 137
+    assert client.wait() == -signal.SIGTERM
     assert client.process.stderr is not None
-    assert client.process.stderr.read().decode() == DENIED + "netsandbox: session shop ended\n"
+    assert client.process.stderr.read().decode().startswith(DENIED)
 
 
 def test_the_record_comes_before_the_command(netsandbox: Any, session: Start) -> None:
@@ -154,7 +158,7 @@ def test_the_two_commands_share_sockets_signals_and_a_localhost(netsandbox: Any,
     assert clients.ask_http(entry["host_address"], entry["host_port"])["status"] in (200, 404)
     assert netsandbox("exec", "shop", "--", "sh", "-c", "kill -KILL 2").returncode in (0, 137)
     assert running.wait() == -signal.SIGKILL
-    assert web.wait() == 137
+    assert web.wait() == -signal.SIGTERM
 
 
 @pytest.mark.parametrize(
@@ -203,17 +207,84 @@ def test_a_client_that_dies_hangs_up(netsandbox: Any, session: Start) -> None:
     eventually(mark.exists)
 
 
-def test_a_session_that_ends_ends_its_second_command(netsandbox: Any, session: Start) -> None:
-    running = session()
-    client = netsandbox.spawn("exec", "shop", "--", "sh", "-c", "echo ready; exec sleep 100")
+# Writes a file of the project when it is asked to end, and not at once.
+TIDY = """\
+import signal, sys, time
+def tidy(number, frame):
+    time.sleep(0.3)
+    open(sys.argv[1], "w").write(signal.Signals(number).name)
+    sys.exit(7)
+signal.signal(signal.SIGTERM, tidy)
+print("ready", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+ENDS: dict[str, Callable[[Any, Any], object]] = {
+    "stop": lambda netsandbox, running: netsandbox("stop", "shop"),
+    "SIGTERM": lambda netsandbox, running: running.signal(signal.SIGTERM),
+    "SIGINT": lambda netsandbox, running: running.signal(signal.SIGINT),
+    "its own end": lambda netsandbox, running: running.process.stdin.close(),
+}
+
+
+def _is_ready(log: Path) -> bool:
+    return log.exists() and "ready" in log.read_text()
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.backend("namespaces", "broker")
+@pytest.mark.parametrize("how", ENDS)
+def test_every_command_is_asked_to_end_however_the_session_ends(netsandbox: Any, session: Start, how: str) -> None:
+    """A second command, what one left behind, and what the first one left behind write what they hold."""
+    work = netsandbox.home().work
+    (work / "tidy.py").write_text(TIDY)
+    left = f"setsid {netsandbox.python} tidy.py $0 >$0.log 2>&1 &"
+    running = session(command=("sh", "-c", f"{left} exec cat", "first-left"))
+    assert netsandbox("exec", "shop", "--", "sh", "-c", left, "second-left").returncode == 0
+    client = netsandbox.spawn("exec", "shop", "--", netsandbox.python, "tidy.py", "second")
     client.read_until(b"ready")
-    family = [process for process in running.family() if "sleep" in process.command]
-    assert len(family) >= 2
-    assert netsandbox("stop", "shop").returncode == 0
+    for name in ("first-left", "second-left"):
+        eventually(functools.partial(_is_ready, work / f"{name}.log"))
+    ENDS[how](netsandbox, running)
+    assert client.wait() == 7
+    assert running.wait() == {"its own end": 0, "SIGINT": -signal.SIGINT}.get(how, -signal.SIGTERM)
+    told = {name: (work / name).read_text() for name in ("first-left", "second-left", "second")}
+    assert set(told.values()) == {"SIGTERM"}
+
+
+@pytest.mark.backend("namespaces", "broker")
+@pytest.mark.parametrize("how", ENDS)
+def test_a_command_that_does_not_end_when_asked_is_killed(netsandbox: Any, session: Start, how: str) -> None:
+    running = session(command=("cat",))
+    stubborn = "trap '' TERM INT; echo ready; while :; do sleep 0.05; done"
+    client = netsandbox.spawn("exec", "shop", "--", "sh", "-c", stubborn)
+    client.read_until(b"ready")
+    family = [process for process in running.family() if "trap" in process.command]
+    assert family
+    ENDS[how](netsandbox, running)
     assert client.wait() == 137
     assert client.process.stderr is not None
     assert client.process.stderr.read() == b"netsandbox: session shop ended\n"
-    eventually(lambda: not any(process.alive for process in family))  # PID 1 ends them after it reported the end
+    running.wait()
+    eventually(lambda: not any(process.alive for process in family))
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.backend("namespaces", "broker")
+@pytest.mark.parametrize("how", ["stop", "SIGTERM"])
+def test_a_database_that_exec_started_needs_no_recovery(netsandbox: Any, session: Start, how: str) -> None:
+    if netsandbox.identity.uid == 0:
+        pytest.skip("PostgreSQL does not run as root")
+    running = session(command=("cat",))
+    init, ctl, look = (postgres_at(name) for name in ("initdb", "pg_ctl", "pg_controldata"))
+    settings = "-c listen_addresses= -c unix_socket_directories=$PWD"
+    start = f'{init} -N --locale=C -D pg && {ctl} -D pg -w -l log -o "{settings}" start'
+    assert netsandbox("exec", "shop", "--", "sh", "-c", start).returncode == 0
+    assert "in production" in netsandbox("exec", "shop", "--", look, "pg").stdout
+    ENDS[how](netsandbox, running)
+    running.wait()
+    state = netsandbox("run", "--", look, "pg").stdout
+    assert re.search(r"^Database cluster state: +shut down$", state, re.MULTILINE)
 
 
 @pytest.mark.backend("namespaces", "broker")

@@ -59,6 +59,18 @@ def test_a_resize_reaches_the_program(terminal: Terminal) -> None:
     terminal.see("outer> ")
 
 
+def test_a_shell_hangs_up_at_the_end_of_the_session(terminal: Terminal, netsandbox: Any) -> None:
+    """An interactive shell ignores SIGTERM; it is not waited for until it is killed."""
+    terminal.type(f"netsandbox exec shop -- env {INNER_PROMPT} {INNER_SHELL}\n")
+    terminal.see("inner> ")
+    terminal.type("trap 'touch hu\"\"ng-up; exit 5' HUP\n")
+    terminal.see("inner> ")
+    assert netsandbox("stop", "shop").returncode == 0
+    terminal.see("outer> ")
+    assert terminal.status() == 5
+    assert (netsandbox.home().work / "hung-up").exists()
+
+
 def test_an_interactive_shell_has_job_control(terminal: Terminal) -> None:
     terminal.type(f"netsandbox exec shop -- env {INNER_PROMPT} {INNER_SHELL}\n")
     terminal.see("inner> ")

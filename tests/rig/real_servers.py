@@ -187,7 +187,7 @@ class Workbench:
             RealServer("go", "http", port + 6, (str(self.go_dynamic), "go", "PORT"), raw=True),
             RealServer("go-static", "http", port + 7, (str(self.go_static), "go-static", "PORT"), raw=True),
             RealServer("c-static", "http", c_port, (str(self._c()), "c-static", "PORT"), raw=True),
-            RealServer("postgres", "postgres", port + 8, (_postgres("postgres"), "-D", "FOLDER/pg", *_settings())),
+            RealServer("postgres", "postgres", port + 8, (postgres_at("postgres"), "-D", "FOLDER/pg", *_settings())),
         ]
 
     def fill(self, folder: Path, *, ipv6: bool) -> None:
@@ -210,7 +210,7 @@ class Workbench:
         if self._postgres is None:
             place = self.folder / "cluster"
             self._give(self.folder)
-            initdb = [_postgres("initdb"), "--no-sync", "--auth=trust", "--username=tester", "--locale=C", "-D", place]
+            initdb = [postgres_at("initdb"), "-N", "--auth=trust", "--username=tester", "--locale=C", "-D", place]
             account = self.identity.popen
             made = subprocess.run(
                 initdb,
@@ -245,7 +245,7 @@ def _settings() -> tuple[str, ...]:
     return tuple(word for setting in settings for word in ("-c", setting))
 
 
-def _postgres(program: str) -> str:
+def postgres_at(program: str) -> str:
     """Debian keeps the server's programs out of the PATH, in a folder for each version."""
     found = shutil.which(program) or next(
         (str(path) for path in sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"), reverse=True)), None

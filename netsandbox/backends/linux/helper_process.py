@@ -125,6 +125,13 @@ class HelperProcess:
         except OSError:  # the session has ended
             pass
 
+    def ask_to_end(self) -> None:
+        """Ask every process of the session to end (native/ending.h)."""
+        try:
+            self.channel.send(b"T" + bytes(4))
+        except OSError:  # the session has ended
+            pass
+
     def receive(self) -> Message:
         """The next record; an empty kind means that the helper is gone."""
         try:

@@ -107,6 +107,10 @@ class LinuxBackend:
         if self.helper is not None:
             self.helper.signal(number)
 
+    def ask_to_end(self) -> None:
+        if self.helper is not None:
+            self.helper.ask_to_end()
+
     def kill(self) -> None:
         self.signal(SIGKILL)
 

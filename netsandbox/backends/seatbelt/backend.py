@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from _frozen_importlib import BuiltinImporter, FrozenImporter
+from _signal import SIGCONT, SIGTERM
 
 from netsandbox_portmap.notices import Notices
 
@@ -255,6 +256,10 @@ class SeatbeltBackend:
     def signal(self, number: int) -> None:
         if self.process is not None:
             self.process.signal(number)
+
+    def ask_to_end(self) -> None:
+        self.signal(SIGTERM)
+        self.signal(SIGCONT)  # a command that is suspended handles no signal
 
     def kill(self) -> None:
         if self.process is not None:

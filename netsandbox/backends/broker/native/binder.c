@@ -80,10 +80,24 @@ static int make_here(const struct request *request, int cwd, int *shown)
     return fstat(*shown, &found) == 0 && S_ISSOCK(found.st_mode) ? 0 : EACCES;
 }
 
+/* The broker asks every process to end, and waits for us too. What others send is not meant for us. */
+static void on_end(int number, siginfo_t *from, void *unused)
+{
+    (void)number;
+    (void)unused;
+    if (from->si_pid == getppid())
+        _exit(0);
+}
+
 static noreturn void serve_binds(void)
 {
+    const struct sigaction ending = { .sa_sigaction = on_end, .sa_flags = SA_SIGINFO | SA_RESTART };
+    sigset_t asked;
+
+    sigemptyset(&asked);
+    sigaddset(&asked, SIGTERM);
     if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NAME, "netsandbox-bind") < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0
-        || dup2(ends[1], 0) < 0 || syscall(SYS_close_range, 1U, ~0U, 0U) < 0)
+        || sigaction(SIGTERM, &ending, NULL) < 0 || sigprocmask(SIG_UNBLOCK, &asked, NULL) < 0 || dup2(ends[1], 0) < 0 || syscall(SYS_close_range, 1U, ~0U, 0U) < 0)
         _exit(1);
     for (;;) {
         struct request request;

@@ -25,7 +25,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "binder.h"
@@ -33,6 +32,7 @@
 #include "channel.h"
 #include "datagrams.h"
 #include "descendants.h"
+#include "ending.h"
 #include "descriptors.h"
 #include "jail.h"
 #include "process.h"
@@ -132,35 +132,54 @@ static pid_t start(char **command, const sigset_t *mask)
     return (pid_t)pid;
 }
 
-static int64_t now(void)
-{
-    struct timespec clock;
-
-    clock_gettime(CLOCK_MONOTONIC, &clock);
-    return (int64_t)clock.tv_sec * 1000 + clock.tv_nsec / 1000000;
-}
-
 /* When each signal last reached this process, in milliseconds. We are in the caller's process group: a signal to that
  * group (from the terminal, timeout(1), a service manager) reaches us, and the command too unless it has left the group. */
 static int64_t received[NSIG];
 
+static void signal_all(int number)
+{
+    signal_descendants(number);
+}
+
+/* After the command's end it is for those that are left. */
 static void pass_on(int number, pid_t command)
 {
     if (number <= 0 || number >= NSIG)
         return;
-    if (received[number] && now() - received[number] < SAME_SIGNAL && getpgid(command) == getpgid(0))
+    if (number == SIGKILL)
+        end_at_once();
+    if (received[number] && now() - received[number] < SAME_SIGNAL
+        && (has_command_ended() || getpgid(command) == getpgid(0)))
         received[number] = 0;
+    else if (has_command_ended())
+        signal_all(number);
     else
         kill(command, number);
 }
 
-/* The command has ended, or nobody waits for it any more: so does every process that it left. */
-static noreturn void end(pid_t command, int status, int is_told)
+/* Nobody waits for the session any more. */
+static noreturn void end_untold(void)
 {
-    kill_descendants(command, &status);
-    if (is_told)
-        channel_number('S', status);
+    kill_descendants();
     _exit(0);
+}
+
+/* Reaps every child that has ended, and leaves if it was the last: who has lost its parent is our child. */
+static void reap(pid_t command)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == command && !has_command_ended()) {
+            command_ended(status);
+            ask_to_end(signal_all);
+        }
+    if (is_over(pid < 0 && errno == ECHILD, &status)) {
+        kill_descendants();
+        channel_number('S', status);
+        _exit(0);
+    }
 }
 
 static void read_signals(int signals, pid_t command)
@@ -168,18 +187,12 @@ static void read_signals(int signals, pid_t command)
     struct signalfd_siginfo info;
 
     while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        int status;
-        pid_t pid;
-
         if (info.ssi_signo == KEEPER_GONE && getppid() != keeper)
-            end(command, 0, 0);
-        if (info.ssi_signo == SIGCHLD)
-            while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-                if (pid == command)
-                    end(command, status, 1);
+            end_untold();
         if (info.ssi_signo < NSIG)
             received[info.ssi_signo] = now();
     }
+    reap(command);
 }
 
 static noreturn void serve(int signals, pid_t command)
@@ -194,8 +207,8 @@ static noreturn void serve(int signals, pid_t command)
     for (;;) {
         int number;
 
-        if (poll(watched, 4, SWEEP) < 0)
-            watched[0].revents = watched[1].revents = watched[3].revents = 0;
+        if (poll(watched, 4, until_over(SWEEP)) < 0)
+            watched[1].revents = watched[3].revents = 0;
         eventfd_read(sweep_wish, &unused);
         if (now() - swept >= SWEEP && is_sweep_due()) { /* children that end all the time must not put it off */
             sweep_sockets(0);
@@ -205,13 +218,14 @@ static noreturn void serve(int signals, pid_t command)
             give_terminal(terminals[0]);
         else if (watched[3].revents)
             watched[3].fd = -1; /* the spawner is gone */
-        if (watched[0].revents)
-            read_signals(signals, command);
+        read_signals(signals, command);
         if (watched[1].revents & POLLIN && recv(CHANNEL, &number, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
             if (channel_wish(&number) == 'K')
                 pass_on(number, command);
+            else
+                ask_to_end(signal_all);
         } else if (watched[1].revents) {
-            end(command, 0, 0);
+            end_untold();
         }
     }
 }
@@ -271,7 +285,6 @@ static noreturn void keep(pid_t child)
     struct pollfd watched[2] = { { .fd = CHANNEL }, { .events = POLLIN } }; /* of the channel only its end matters */
     struct signalfd_siginfo info;
     sigset_t ended;
-    int status = 0;
 
     sigemptyset(&ended);
     sigaddset(&ended, SIGCHLD);
@@ -280,7 +293,7 @@ static noreturn void keep(pid_t child)
     if (setsid() < 0 || prctl(PR_SET_NAME, "netsandbox-keep") < 0 || watched[1].fd < 0 || close(RELAY) < 0
         || syscall(SYS_close_range, 0U, 2U, 0U) < 0)
         kill(child, SIGKILL);
-    while (waitpid(child, &status, WNOHANG) != child) {
+    while (waitpid(child, NULL, WNOHANG) != child) {
         if (poll(watched, 2, -1) < 0 && errno != EINTR)
             break;
         if (watched[0].revents)
@@ -288,7 +301,7 @@ static noreturn void keep(pid_t child)
         while (read(watched[1].fd, &info, sizeof info) > 0)
             ;
     }
-    kill_descendants(0, &status);
+    kill_descendants();
     _exit(0);
 }
 

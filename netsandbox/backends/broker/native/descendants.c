@@ -134,8 +134,7 @@ int signal_descendant(pid_t pid, int number)
     return error;
 }
 
-/* 0 if nobody is known, or can be opened. */
-static int signal_all(int number)
+int signal_descendants(int number)
 {
     size_t count;
     pid_t *below = descendants(&count);
@@ -195,7 +194,7 @@ static int kill_children(void)
     return is_listed_here;
 }
 
-void kill_descendants(pid_t kept, int *status)
+void kill_descendants(void)
 {
     const struct timespec moment = { .tv_nsec = 50000 };
     const struct timespec longer = { .tv_nsec = 1000000 };
@@ -203,14 +202,10 @@ void kill_descendants(pid_t kept, int *status)
 
     use_spare_descriptors();
     for (int round = 0;; round++) {
-        int its;
-        pid_t ended = waitpid(-1, &its, WNOHANG);
+        pid_t ended = waitpid(-1, NULL, WNOHANG);
 
-        if (ended > 0) {
-            if (ended == kept)
-                *status = its;
+        if (ended > 0)
             continue;
-        }
         if (ended < 0 && errno == ECHILD)
             return;
         if (round < QUICK_ROUNDS && kill_children()) {
@@ -218,8 +213,8 @@ void kill_descendants(pid_t kept, int *status)
             continue;
         }
         if (round > PATIENT_ROUNDS)
-            signal_all(SIGSTOP);
-        blind = signal_all(SIGKILL) ? 0 : blind + 1;
+            signal_descendants(SIGSTOP);
+        blind = signal_descendants(SIGKILL) ? 0 : blind + 1;
         if (blind > BLIND_ROUNDS)
             _exit(1); /* the keeper sees that, and has descriptors of its own */
         nanosleep(&longer, NULL);
@@ -228,8 +223,6 @@ void kill_descendants(pid_t kept, int *status)
 
 void end_session(void)
 {
-    int status;
-
-    kill_descendants(0, &status);
+    kill_descendants();
     _exit(1);
 }

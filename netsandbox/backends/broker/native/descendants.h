@@ -16,12 +16,14 @@ int is_descendant(pid_t pid);
  * its pid meanwhile is not signalled. */
 int signal_descendant(pid_t pid, int number);
 
+/* Signals every process below this one. 0 if nobody is known, or can be opened. */
+int signal_descendants(int number);
+
 /* Keeps some descriptors for kill_descendants. */
 void keep_spare_descriptors(void);
 
-/* Kills and reaps every process below this one, until there is none; *status* gets the wait status of *kept* if it is met.
- * Processes that fork as fast as they are killed are stopped first. */
-void kill_descendants(pid_t kept, int *status);
+/* Kills and reaps every process below this one, until there is none. Processes that fork as fast as they are killed are stopped first. */
+void kill_descendants(void);
 
 /* Ends every process below this one, then this one: the supervisor is gone, or nothing can be trusted any more. It is not left
  * to the keeper, which may be stopped. */

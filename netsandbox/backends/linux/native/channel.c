@@ -79,7 +79,7 @@ char channel_wish(int *number)
     do
         length = recv(CHANNEL, record, sizeof record, 0);
     while (length < 0 && errno == EINTR);
-    if (length != (ssize_t)sizeof record || (record[0] != 'K' && record[0] != 'N' && record[0] != 'U'))
+    if (length != (ssize_t)sizeof record || (record[0] != 'K' && record[0] != 'N' && record[0] != 'T'))
         _exit(1);
     memcpy(number, record + 1, sizeof *number);
     return record[0];

@@ -5,6 +5,7 @@
  *   D [descriptors] the doors are ready          G  go: start the command
  *   L [descriptors] seccomp listener, report     K <i32 signal>  for the command
  *   R [descriptor]  the spawner's (spawner.h); without one there is no spawner
+ *                                                T <i32 unused>  ask every process to end (ending.h)
  *   N [descriptor]  a socket made inside         N <i32 family>  make one in the session's network: TCP, or sock_diag
  *   N <i32 errno>   or why there is none
  *   E <i32 errno> <text>  set-up failed at step <text>; nothing was started
@@ -31,7 +32,7 @@ int send_descriptors(int socket, const void *data, size_t length, const int *des
 int channel_descriptors(int socket, char kind, const int *descriptors, size_t count);
 void channel_await_go(void);
 
-/* The supervisor's next request, K, N or U with its number; ends the process if the supervisor is gone. */
+/* The supervisor's next request, K, N or T with its number; ends the process if the supervisor is gone. */
 char channel_wish(int *number);
 
 /* Reports the failed step with errno to the supervisor, and ends the process. */

@@ -26,6 +26,7 @@
 static struct {
     pid_t pid;
     int client; /* -1: it has left */
+    int has_terminal;
 } spawned[MAX_SPAWNED];
 static size_t spawned_count;
 static size_t most; /* at the same time: each keeps the descriptor of its client */
@@ -142,6 +143,7 @@ static void spawn(const int passed[PASSED], const struct spawn_request *wanted)
         close(passed[0]);
     } else {
         spawned[spawned_count].pid = pid;
+        spawned[spawned_count].has_terminal = wanted->terminal != 0;
         spawned[spawned_count++].client = passed[0];
         reply(passed[0], 'P', pid, master);
     }
@@ -208,6 +210,20 @@ static void reap(void)
             }
 }
 
+/* Whether our parent asks the session to end. It has asked the commands too; shells at a terminal heed only its hang-up. */
+static int is_end_asked(int signals)
+{
+    struct signalfd_siginfo info;
+    int is_asked = 0;
+
+    while (read(signals, &info, sizeof info) > 0)
+        is_asked = is_asked || (info.ssi_signo == SIGTERM && (pid_t)info.ssi_pid == getppid());
+    for (size_t number = 0; is_asked && number < spawned_count; number++)
+        if (spawned[number].has_terminal)
+            kill(-spawned[number].pid, SIGHUP);
+    return is_asked;
+}
+
 static size_t room(void)
 {
     struct rlimit files;
@@ -220,9 +236,9 @@ static size_t room(void)
 static noreturn void serve(int supervisor, int signals)
 {
     static struct pollfd watched[2 + MAX_SPAWNED];
-    struct signalfd_siginfo info;
+    int is_ending = 0;
 
-    for (;;) {
+    while (!is_ending || spawned_count > 0) {
         size_t count = spawned_count;
 
         watched[0] = (struct pollfd) { .fd = signals, .events = POLLIN };
@@ -234,12 +250,15 @@ static noreturn void serve(int supervisor, int signals)
         for (size_t number = 0; number < count; number++)
             if (watched[2 + number].revents)
                 serve_client(number);
-        while (read(signals, &info, sizeof info) > 0)
-            ;
+        if (is_end_asked(signals)) {
+            is_ending = 1;
+            most = 0;
+        }
         reap();
         if (watched[1].revents)
             serve_request(supervisor);
     }
+    _exit(0);
 }
 
 static noreturn void serve_spawns(char **argv, int makers)

@@ -5,7 +5,8 @@
  * the same Landlock domain, in which commands may signal and debug one another as in one session.
  *
  * The command can kill or stop it, which ends `exec` for this session. It can neither read nor trace it nor take its
- * descriptors (it is not dumpable), and there is nothing else that it listens to: all other signals are blocked.
+ * descriptors (it is not dumpable), and there is nothing else that it listens to: all other signals are blocked. When its
+ * parent ends the session (ending.h), it leaves after its last command, so that the client of each gets the status.
  *
  * supervisor -> here: struct spawn_request folder NUL variable NUL words, each with NUL   [client, 0, 1, 2]
  * here -> client:

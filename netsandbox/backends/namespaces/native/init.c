@@ -4,8 +4,8 @@
  *                                                                                      \----> the spawner (spawner.h)
  *
  * The clone uses CLONE_PARENT, so PID 1 is the supervisor's own child. This first process stays outside, as the one that
- * receives trapped calls (traps.h). PID 1 keeps three promises: it reaps, it forwards the signals that the supervisor reports, and it dies with the supervisor (INV-10).
- * It has no signal handlers: every signal is blocked and read from a signalfd.
+ * receives trapped calls (traps.h). PID 1 keeps four promises: it reaps, it forwards the signals that the supervisor
+ * reports, it ends the session (ending.h), and it dies with the supervisor (INV-10). It has no signal handlers: every signal is blocked and read from a signalfd.
  *
  * Arguments: the command and its arguments. Environment: the command's. Descriptor 3: the channel. Descriptor 4 leads
  * from the process of traps.h to the supervisor. Without arguments it is another process: opener.h.
@@ -26,11 +26,11 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "channel.h"
 #include "descriptors.h"
+#include "ending.h"
 #include "jail.h"
 #include "opener.h"
 #include "plan.h"
@@ -68,18 +68,26 @@ static noreturn void become(char **command, const struct outcome *outcome, const
     _exit(write(report[1], &number, sizeof number) == sizeof number ? 127 : 1);
 }
 
-/* Reaps every child that has ended; returns non-zero if the command itself ended. */
-static int reap(pid_t command)
+static void signal_all(int number)
+{
+    kill(-1, number);
+}
+
+/* Reaps every child that has ended, and leaves if it was the last: who has lost its parent is our child. */
+static void reap(pid_t command)
 {
     int status;
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        if (pid == command) {
-            channel_number('S', status);
-            return 1;
+        if (pid == command && !has_command_ended()) {
+            command_ended(status);
+            ask_to_end(signal_all);
         }
-    return 0;
+    if (is_over(pid < 0 && errno == ECHILD, &status)) {
+        channel_number('S', status);
+        _exit(0); /* the kernel kills who is left */
+    }
 }
 
 /* When each signal last reached this process from outside, in milliseconds. We are in the caller's process group: a
@@ -87,27 +95,19 @@ static int reap(pid_t command)
  * left the group. */
 static int64_t received[NSIG];
 
-static int64_t now(void)
-{
-    struct timespec clock;
-
-    clock_gettime(CLOCK_MONOTONIC, &clock);
-    return (int64_t)clock.tv_sec * 1000 + clock.tv_nsec / 1000000;
-}
-
-/* Forwards a signal that only the supervisor got; one for the whole group has reached the command already. */
+/* Forwards a signal that only the supervisor got; one for the whole group has reached the command already. After the
+ * command's end it is for those that are left. */
 static void pass_on(int number, pid_t command)
 {
     if (number <= 0 || number >= NSIG)
         return;
-    if (number == SIGCONT) { /* the session was suspended as a whole, and is to end */
-        kill(-1, SIGCONT);
-        return;
-    }
-    if (received[number] && now() - received[number] < SAME_SIGNAL && getpgid(command) == getpgid(0))
+    if (number == SIGKILL)
+        end_at_once();
+    if (received[number] && now() - received[number] < SAME_SIGNAL
+        && (has_command_ended() || getpgid(command) == getpgid(0)))
         received[number] = 0;
     else
-        kill(command, number);
+        kill(has_command_ended() ? -1 : command, number);
 }
 
 /* A socket stays in the network it was made in: with one of ours the supervisor reaches listeners in the session, or
@@ -131,23 +131,23 @@ static void obey(pid_t command)
     case 'N':
         make_socket(number);
         break;
+    case 'T':
+        ask_to_end(signal_all);
+        break;
     default:
         pass_on(number, command);
     }
 }
 
-/* Returns non-zero if the command has ended. */
-static int read_signals(int signals, pid_t command)
+static void read_signals(int signals, pid_t command)
 {
     struct signalfd_siginfo info;
 
     while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo == SIGCHLD && reap(command))
-            return 1;
         if (info.ssi_pid == 0 && info.ssi_signo < NSIG) /* no process inside has pid 0 */
             received[info.ssi_signo] = now();
     }
-    return 0;
+    reap(command);
 }
 
 static noreturn void serve(int signals, int covers, pid_t command)
@@ -157,12 +157,11 @@ static noreturn void serve(int signals, int covers, pid_t command)
                                  { .fd = covers, .events = POLLIN } };
 
     for (;;) {
-        if (poll(watched, 3, covers == COVERS_POLLED ? COVER_CHECK : -1) < 0 && errno != EINTR)
+        if (poll(watched, 3, until_over(covers == COVERS_POLLED ? COVER_CHECK : -1)) < 0 && errno != EINTR)
             _exit(1);
         if (covers == COVERS_POLLED || watched[2].revents)
             covers_restore(covers);
-        if (read_signals(signals, command))
-            _exit(0);
+        read_signals(signals, command);
         if (watched[1].revents) /* ends us if the supervisor is gone: the kernel then kills the session */
             obey(command);
     }
