@@ -85,7 +85,7 @@ docs: man
 	$(BIN)/python scripts/pages.py docs/configuration.md netsandbox/config/netsandbox.schema.json docs/architecture.md
 	$(BIN)/python scripts/attacks.py docs/attacks.md
 	$(BIN)/python scripts/invariants.py docs/invariants.md
-	$(BIN)/python scripts/backends.py docs/broker.md
+	$(BIN)/python scripts/backends.py docs/threat-model.md
 
 man: $(VENV)/.product
 	$(BIN)/python scripts/manual.py docs/netsandbox.1

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the table of docs/broker.md: how many tests show each promise in each backend, and what is weaker where.
+"""Writes the table of docs/threat-model.md: how many tests show each promise in each backend, and what is weaker where.
 
 A test names the promises that it shows in its docstring or comments (INV-n), or its file's docstring does for all of
 its tests. `@pytest.mark.backend("broker")` names the backends whose sessions show it; without it the folder does.
 
-    scripts/backends.py docs/broker.md
+    scripts/backends.py docs/threat-model.md
 """
 
 from __future__ import annotations
@@ -108,10 +108,18 @@ def promises_of(page: str) -> dict[str, str]:
     return dict(re.findall(r"^\| (INV-\d+) \| \*\*([^*]+?)[.,:]?\*\*", page, re.MULTILINE))
 
 
+def shown(counts: Counter[tuple[str, str]], promise: str, backend: str) -> int:
+    """How many tests show a promise for a backend, those of common code among them."""
+    return counts[promise, SHARED] + counts[promise, backend]
+
+
 def table(promises: dict[str, str], counts: Counter[tuple[str, str]]) -> str:
     strangers = sorted({promise for promise, _ in counts} - set(promises))
     if strangers:
         raise SystemExit(f"{', '.join(strangers)}: no such promise in docs/invariants.md")
+    unshown = [f"{promise} on {name}" for promise in promises for name in NAMES if not shown(counts, promise, name)]
+    if unshown:
+        raise SystemExit(f"no test shows {', '.join(unshown)}")
     rows = []
     for promise, words in promises.items():
         cells = (_cell(counts[promise, name], LIMITS.get(name, {}).get(promise)) for name in (SHARED, *NAMES))

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 from netsandbox.config.key_docs import SCHEMA_FILE
+from tests.rig.leftovers import SOON
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = ROOT / "docs" / "configuration.md"
 ATTACKS = ROOT / "docs" / "attacks.md"
 INVARIANTS = ROOT / "docs" / "invariants.md"
-BACKENDS = ROOT / "docs" / "broker.md"
+BACKENDS = ROOT / "docs" / "threat-model.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
@@ -106,6 +107,10 @@ def test_an_attack_without_a_test_promises_none(tmp_path: Path) -> None:
     assert page.read_text("utf-8").endswith("| 99999 | An attack that nobody tried. | Denied. | no test yet |\n")
 
 
+def test_the_end_of_a_session_is_waited_for_as_long_as_its_promise_says() -> None:
+    assert f"the processes within {SOON:g} seconds on a busy machine" in INVARIANTS.read_text("utf-8")
+
+
 def test_a_tag_without_a_promise_is_an_error(tmp_path: Path) -> None:
     page, tag = tmp_path / "page.md", f"INV-{4}"  # written so that this file does not carry the tag
     page.write_text(INVARIANTS.read_text("utf-8").replace(f"| {tag} | **", "| (removed) | **"), "utf-8")
@@ -153,6 +158,8 @@ def test_an_unknown_backend_and_an_unknown_promise_are_errors(backends: Any) -> 
         list(backends.tests_of("tests/test_x.py", "@pytest.mark.backend('jail')\ndef test_x(): pass"))
     with pytest.raises(SystemExit, match=r"no such promise in docs/invariants\.md"):
         backends.table({}, Counter({("INV", "broker"): 1}))
+    with pytest.raises(SystemExit, match="no test shows X on broker, X on seatbelt"):
+        backends.table({"X": "Words"}, Counter({("X", "namespaces"): 1}))
     with pytest.raises(SystemExit, match="the page lacks"):
         backends.with_table("# A page\n", "")
 

@@ -1,4 +1,4 @@
-"""The default mode of files: the project, the system and toolchains are there; the rest of the home and disk is not.
+"""The default mode of files: the project, the system and toolchains are there; the rest is not (INV-12).
 
 Each file that must not be read holds SECRET, and the test looks for that text in everything the session printed. Each
 file that must not be written is read afterwards on the host.

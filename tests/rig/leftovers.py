@@ -25,7 +25,7 @@ KEPT = ("audit.jsonl", "names", "ports", "first-session")
 REMEMBERED = ("cache", "homes/nothing", "homes/closed", "homes/*/home", "homes/*/repositories*", "homes/*/links")
 LISTEN, UDP_BOUND = "0A", "07"
 PAUSE = 0.02
-SOON = 10.0  # seconds; on a machine with nothing else to do it is less than one
+SOON = 10.0  # seconds, as INV-10 says in docs/invariants.md; on a machine with nothing else to do it is less than one
 Left = TypeVar("Left")
 
 
