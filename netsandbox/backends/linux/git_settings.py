@@ -8,7 +8,6 @@ Configurations are often split so that one of them holds the tokens.
 from __future__ import annotations
 
 import os
-import re
 
 from netsandbox.policy import git_config
 from netsandbox.policy.file_denials import is_secret, not_advised
@@ -24,8 +23,7 @@ SIGNING_KEY = ("user", "signingkey")  # for ssh a file; with the public key an a
 MAX_FILES = 64
 MAX_KEY = 16 << 10
 KEY = b"PRIVATE KEY-----"
-PUBLIC_KEY = re.compile(rb"(ssh|ecdsa|sk-ssh|sk-ecdsa)-[\w@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?\n?")
-LOGIN = re.compile(r"://[^/\s]*:[^/\s]*@")  # of a URL
+PUBLIC_KEY = rb"(ssh|ecdsa|sk-ssh|sk-ecdsa)-[\w@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?\n?"
 ENDINGS = ("auth", "key", "pass", "pwd")
 HEADER = "extraheader"  # mostly `Authorization: …`
 # Names with such a word in them that hold no credential: programs, and the number of a public key.
@@ -72,7 +70,9 @@ def _is_public_key(path: str) -> bool:
     if not (path.endswith(".pub") and real.endswith(".pub") and os.path.isfile(real)):
         return False
     try:
-        return PUBLIC_KEY.fullmatch(read_host_file(real, MAX_KEY)) is not None
+        import re  # few sign
+
+        return re.fullmatch(PUBLIC_KEY, read_host_file(real, MAX_KEY)) is not None
     except (OSError, ValueError):
         return False
 
@@ -95,4 +95,13 @@ def _holds_credential(line: git_config.Line) -> bool:
     section = line.prefix.partition(".")[0]
     is_named = names_credential(line.key) or line.key.endswith(ENDINGS)  # the parser made one word of smtpPass
     is_named = is_named and f"{section}.{line.key}" not in PLAIN
-    return is_named or line.key == HEADER or bool(LOGIN.search(f"{line.prefix} {line.value}"))
+    return is_named or line.key == HEADER or _has_login(f"{line.prefix} {line.value}")
+
+
+def _has_login(text: str) -> bool:
+    """Whether a URL in *text* has a name and a password. Every launch comes here, so without the module `re`."""
+    for rest in text.split("://")[1:]:
+        authority = f"{rest} ".split()[0].partition("/")[0] if rest.strip() and not rest[0].isspace() else ""
+        if -1 < authority.find(":") < authority.rfind("@"):
+            return True
+    return False
