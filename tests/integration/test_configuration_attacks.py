@@ -193,7 +193,7 @@ def test_a_configuration_from_a_pipe_holds(netsandbox: Any) -> None:
     notes.write_text("mine\n")
     look = ("run", "--config", "/dev/stdin", "--", "sh", "-c", f"echo started; cat {notes}")
     hidden = netsandbox(*look, input=f"[filesystem]\ndeny_read = ['{notes}']\n")
-    assert (hidden.stdout, hidden.returncode) == ("started\n", 0), hidden.stderr
+    assert (hidden.stdout, hidden.returncode) == ("started\n", 1), hidden.stderr
     shown = netsandbox(*look, input="[network]\nmode = 'offline'\n")
     assert (shown.stdout, shown.returncode) == ("started\nmine\n", 0), shown.stderr
 

@@ -23,11 +23,11 @@ def tried(action):
         return errno.errorcode[error.errno]
 home = os.environ["HOME"]
 for _ in sys.stdin:
-    print(os.listdir(home + "/.ssh"), repr(open(home + "/.netrc").read()),
+    print(os.listdir(home + "/.ssh"), tried(lambda: open(home + "/.netrc").read()),
           tried(lambda: os.rename(home + "/.ssh", home + "/other")), tried(lambda: os.unlink(home + "/.kube")),
           tried(lambda: os.unlink(home + "/.netrc")), "seen", flush=True)
 """
-CLOSED = b"[] '' EBUSY EBUSY EBUSY seen"
+CLOSED = b"[] EACCES EBUSY EBUSY EBUSY seen"
 
 
 def look(session: Any) -> bytes:
